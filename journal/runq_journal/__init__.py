@@ -1,0 +1,1 @@
+"""The append-only journal: store, hash chain, migrations, views."""

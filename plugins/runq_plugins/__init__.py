@@ -1,0 +1,1 @@
+"""The built-in plugins; found through entry points exactly like anyone else's."""

@@ -1,0 +1,1 @@
+"""Run the evaluation of local models through the night."""

@@ -1,0 +1,261 @@
+"""The whole plugin surface on one page.
+
+A plugin is an attrs class registered under one of the entry-point groups `runq.reset`, `runq.probe` and
+`runq.harness`. Its fields are its options in the queue file; its methods are one of the protocols below.
+Memory is in MB (2**20 bytes), durations in seconds. Everything a plugin raises becomes the entry's recorded
+failure or a warning; raise `PluginError` to say what the user can do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import attrs
+
+from runq_schemas.errors import PluginError
+from runq_schemas.events import Verdict
+from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
+
+__all__ = [
+    "Entry",
+    "Evidence",
+    "Harness",
+    "ModelSpec",
+    "PluginError",
+    "Probe",
+    "ResetBackend",
+    "ResetContext",
+    "ResetOutcome",
+    "Server",
+    "StartsServer",
+    "Step",
+    "Supervisor",
+    "Verdict",
+    "default_timeout_s",
+]
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """An entry as plugins see it. Paths are absolute; ``base_dir`` is the steps' working directory."""
+
+    id: int
+    model: ModelSpec
+    config: Path | None
+    pack: Path | None
+    judge_config: Path | None
+    judge_model: str | None
+    base_dir: Path
+
+
+# --- reset backends ---------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class ResetOutcome:
+    """What a reset achieved.
+
+    Args:
+        verdict: ``verified`` only when a second, independent reading proved that nothing is loaded *and* the
+            process that held the model is gone or has shrunk (or nothing was loaded to begin with);
+            ``unverified`` when that cannot be told; ``failed`` when something is still loaded or the endpoint
+            could not be asked.
+        loaded_before: model ids found loaded before; ``None`` when that cannot be told.
+        loaded_after: model ids found loaded afterwards; ``None`` when that cannot be told.
+        reason: why the verdict is not ``verified``; one sentence.
+        remedy: what the user can do about it.
+        details: figures for the journal (JSON data).
+    """
+
+    verdict: Verdict
+    loaded_before: tuple[str, ...] | None = None
+    loaded_after: tuple[str, ...] | None = None
+    reason: str = ""
+    remedy: str = ""
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+class Server(Protocol):
+    """A server process that runq supervises."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        ...
+
+    def running(self) -> bool:
+        """Whether the process has not ended; a zombie has."""
+        ...
+
+    def log_tail(self) -> Sequence[str]:
+        """The last lines of its log."""
+        ...
+
+
+class Supervisor(Protocol):
+    """Starts and ends servers for a reset backend: whole process trees, journalled, ended whatever happens."""
+
+    def start(self, argv: Sequence[str], *, model: str, env: Mapping[str, str] | None = None) -> Server:
+        """Spawn a server in the queue's folder, both streams to a log file.
+
+        Raises:
+            PluginError: the program cannot be started.
+        """
+        ...
+
+    def servers(self) -> Sequence[Server]:
+        """The servers started and not yet stopped."""
+        ...
+
+    def stop_all(self) -> Sequence[int]:
+        """End every server's whole tree: SIGTERM, 10 s, SIGKILL. Returns the pids that could not be ended."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class ResetContext:
+    """What the night hands to a reset backend.
+
+    Args:
+        entry: the entry about to run.
+        supervisor: starts and stops servers.
+        sleep: waits so many seconds; ends early, by an exception, when the night is interrupted.
+        clock: monotonic seconds.
+        env: environment of the entry's steps, ``env`` of the queue file included.
+    """
+
+    entry: Entry
+    supervisor: Supervisor
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+    env: Mapping[str, str]
+
+
+@runtime_checkable
+class ResetBackend(Protocol):
+    """Evicts whatever an endpoint has loaded, and can say what is loaded.
+
+    ``can_verify`` is whether the backend is able to prove an eviction at all; a backend that is and could not is
+    treated as ``on_dirty`` says.
+    """
+
+    can_verify: ClassVar[bool]
+
+    def endpoint(self) -> str | None:
+        """The endpoint's URL, for the lock that keeps two nights off it; ``None`` when there is none."""
+        ...
+
+    def reset(self, context: ResetContext) -> ResetOutcome:
+        """Evict everything that is resident, then read the state again. Every call in it is bounded.
+
+        An absent tool or server is an outcome with a reason and a remedy, never an exception.
+        """
+        ...
+
+    def loaded(self, context: ResetContext) -> Sequence[str] | None:
+        """The models loaded now; ``None`` when that cannot be told. Must not start a server."""
+        ...
+
+
+@runtime_checkable
+class StartsServer(Protocol):
+    """A reset backend that also starts the server of the next step's model."""
+
+    def start(self, context: ResetContext, model: ModelSpec) -> None:
+        """Start the server through ``context.supervisor`` and return when it answers.
+
+        Raises:
+            PluginError: it ended, or did not answer within its start timeout.
+        """
+        ...
+
+
+# --- probes -----------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Probe(Protocol):
+    """Reads one memory figure. ``formula`` says which counters make it, for the reader of a figure."""
+
+    formula: ClassVar[str]
+
+    def read_mb(self) -> float:
+        """The figure now, in MB.
+
+        Raises:
+            PluginError: it cannot be read on this machine; the message says why. Never a zero instead.
+        """
+        ...
+
+
+# --- harnesses --------------------------------------------------------------------------------------------------
+
+
+def default_timeout_s(step: str) -> float:
+    """touchstone's default timeout of a step, in seconds: 21600 for ``judge``, 14400 for any other."""
+    return DEFAULT_STEP_TIMEOUTS_S.get(step, DEFAULT_STEP_TIMEOUT_S)
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One subprocess of an entry.
+
+    Args:
+        name: a slug: letters, digits, ``_`` and ``-``.
+        artifacts: files relative to the bundle that must exist, changed by this very attempt, when the step is ok.
+        reads: files whose *content* decides the step's result (absolute); part of its identity.
+        settings: whatever else decides its result (JSON data, no paths); part of its identity.
+        model: the model that answers during this step; ``None`` when the harness cannot tell.
+    """
+
+    name: str
+    artifacts: tuple[str, ...]
+    reads: tuple[Path, ...] = ()
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    model: ModelSpec | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Evidence:
+    """What the artifacts of a step that exited 0 say.
+
+    Args:
+        ok: whether they prove the step.
+        reason: why not; one sentence.
+        facts: figures for the journal (JSON data), for example ``answers`` and ``answers_failed``.
+    """
+
+    ok: bool
+    reason: str = ""
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@runtime_checkable
+class Harness(Protocol):
+    """Turns an entry into steps. Must be cheap and free of side effects: `runq plan` calls it too."""
+
+    def requires(self) -> Sequence[str]:
+        """Which of ``config``, ``pack`` and ``judge_config`` an entry must have."""
+        ...
+
+    def steps(self, entry: Entry) -> Sequence[Step]:
+        """The entry's steps in order; at least one.
+
+        Raises:
+            PluginError: the entry lacks something.
+        """
+        ...
+
+    def endpoints(self, entry: Entry) -> Sequence[str]:
+        """URLs of the endpoints the steps talk to, for the lock; empty when the harness cannot tell."""
+        ...
+
+    def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
+        """The command line of a step that writes into ``bundle``, an existing directory. No shell runs it."""
+        ...
+
+    def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
+        """Read the artifacts of a step that exited 0 and whose artifacts all exist and are new."""
+        ...

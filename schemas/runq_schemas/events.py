@@ -1,0 +1,389 @@
+"""The events of the journal: one frozen class per kind.
+
+An event's class holds what the *kind* says; `night`, `at`, `entry`, `step` and `attempt` are columns of the
+journal and stand in no class. Memory is in MB (2**20 bytes), durations in seconds. Unknown kinds and fields of a
+newer version are kept in the journal, shown, and ignored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+Verdict = Literal["verified", "unverified", "failed"]
+SettleStatus = Literal["settled", "dirty", "timeout"]
+StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
+EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted"]
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """Any event; ``kind`` is the name it has in the journal."""
+
+    kind: ClassVar[str]
+    about: ClassVar[str]
+
+
+@attrs.frozen(kw_only=True)
+class Host:
+    """The machine a night ran on."""
+
+    name: str
+    system: str
+    machine: str
+    cpus: int
+    memory_mb: float
+
+
+@attrs.frozen(kw_only=True)
+class PlannedStep:
+    """A step the night intends, with its identity as the files were then."""
+
+    name: str
+    identity: str
+    run: bool
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class PlannedEntry:
+    """An entry of the queue file as the night sees it.
+
+    ``id`` never changes within a night; ``index`` is the position in the file now. ``settings`` is every
+    resolved setting with secrets removed.
+    """
+
+    id: int
+    index: int
+    model: Mapping[str, Any]
+    config: str | None
+    pack: str | None
+    judge_config: str | None
+    judge_model: str | None
+    steps: tuple[PlannedStep, ...]
+    settings: Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class UsedPlugin:
+    """A plugin the night uses, and the distribution that brought it."""
+
+    group: str
+    name: str
+    distribution: str
+    version: str
+
+
+@attrs.frozen(kw_only=True)
+class _NightPlan(Event):
+    queue_path: str
+    queue_sha256: str
+    base_dir: str
+    runs_dir: str
+    queue_dir: str
+    started_local: str
+    entries: tuple[PlannedEntry, ...]
+    host: Host
+    boot_id: str
+    pid: int
+    versions: Mapping[str, str]
+    plugins: tuple[UsedPlugin, ...]
+    only: tuple[int, ...] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class NightStarted(_NightPlan):
+    """A night begins: the whole parsed queue, the machine, the versions."""
+
+    kind: ClassVar[str] = "night.started"
+    about: ClassVar[str] = "A night begins: the whole parsed queue, its SHA-256, the machine, the versions."
+
+
+@attrs.frozen(kw_only=True)
+class NightResumed(_NightPlan):
+    """The same night goes on, with the queue file as it is now."""
+
+    kind: ClassVar[str] = "night.resumed"
+    about: ClassVar[str] = "The same night goes on, with the queue file as it is now."
+
+
+@attrs.frozen(kw_only=True)
+class EntryStarted(Event):
+    """An entry begins."""
+
+    kind: ClassVar[str] = "entry.started"
+    about: ClassVar[str] = "An entry begins."
+
+
+@attrs.frozen(kw_only=True)
+class ResetStarted(Event):
+    """The reset backend is about to evict what the endpoint has loaded."""
+
+    kind: ClassVar[str] = "reset.started"
+    about: ClassVar[str] = "The reset backend is about to evict what the endpoint has loaded."
+    backend: str
+    before_step: str
+
+
+@attrs.frozen(kw_only=True)
+class ResetFinished(Event):
+    """What the reset did, and whether it is proven. A list is ``None`` where the backend cannot tell."""
+
+    kind: ClassVar[str] = "reset.finished"
+    about: ClassVar[str] = "What the reset did, and whether it is proven."
+    backend: str
+    verdict: Verdict
+    loaded_before: tuple[str, ...] | None
+    loaded_after: tuple[str, ...] | None
+    seconds: float
+    reason: str = ""
+    remedy: str = ""
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SettleStarted(Event):
+    """Waiting for memory to be back; a reference is the last baseline that followed a verified reset."""
+
+    kind: ClassVar[str] = "settle.started"
+    about: ClassVar[str] = "Waiting for memory to be back."
+    reference_mb: Mapping[str, float | None]
+
+
+@attrs.frozen(kw_only=True)
+class SettledProbe:
+    """How one probe settled."""
+
+    probe: str
+    status: SettleStatus
+    proven: bool
+    waited_s: float
+    start_mb: float
+    final_mb: float
+    polls: int
+    reference_mb: float | None
+    still_loaded: tuple[str, ...] | None
+
+
+@attrs.frozen(kw_only=True)
+class SettleFinished(Event):
+    """The baseline of the entry, per probe, and whether it is proven."""
+
+    kind: ClassVar[str] = "settle.finished"
+    about: ClassVar[str] = "The baseline in MB, per probe, and whether it is proven."
+    status: SettleStatus
+    proven: bool
+    waited_s: float
+    baseline_mb: Mapping[str, float]
+    probes: tuple[SettledProbe, ...]
+
+
+@attrs.frozen(kw_only=True)
+class CooldownStarted(Event):
+    """A pause the queue file asks for."""
+
+    kind: ClassVar[str] = "cooldown.started"
+    about: ClassVar[str] = "A pause the queue file asks for."
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class StepStarted(Event):
+    """A step is about to be spawned; on disk before the spawn. ``bundle`` and ``log`` are absolute paths."""
+
+    kind: ClassVar[str] = "step.started"
+    about: ClassVar[str] = "A step is about to be spawned; on disk before the spawn."
+    argv: tuple[str, ...]
+    log: str
+    bundle: str
+    timeout_s: float
+    stall_timeout_s: float | None
+    identity: str
+    identity_parts: Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class StepSpawned(Event):
+    """The process of a step; pid and creation time together name it within one boot."""
+
+    kind: ClassVar[str] = "step.spawned"
+    about: ClassVar[str] = "The process of a step: pid, creation time, boot."
+    pid: int
+    created_at: float
+    boot_id: str
+
+
+@attrs.frozen(kw_only=True)
+class Artifact:
+    """A file that proves a step, relative to the bundle. ``sha256`` is 64 hexadecimal digits."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@attrs.frozen(kw_only=True)
+class StepFinished(Event):
+    """The end of an attempt. ``facts`` is what the harness read off the artifacts; ``outputs`` the bundle's files."""
+
+    kind: ClassVar[str] = "step.finished"
+    about: ClassVar[str] = "The end of an attempt: status, exit code or signal, seconds, artifacts, memory, log tail."
+    status: StepStatus
+    exit_code: int | None = None
+    signal: str | None = None
+    seconds: float | None = None
+    reason: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    outputs: tuple[str, ...] = ()
+    peak_mb: Mapping[str, float] = attrs.field(factory=dict)
+    model_delta_mb: Mapping[str, float] = attrs.field(factory=dict)
+    baseline_proven: bool = False
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
+    log_tail: tuple[str, ...] = ()
+    ended_pids: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class StepSkipped(Event):
+    """A step that did not run because of what came before it."""
+
+    kind: ClassVar[str] = "step.skipped"
+    about: ClassVar[str] = "A step that did not run because of what came before it."
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class EntryFinished(Event):
+    """The entry's result is complete in the journal."""
+
+    kind: ClassVar[str] = "entry.finished"
+    about: ClassVar[str] = "The entry's result is complete in the journal."
+    status: EntryStatus
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class ServerStarted(Event):
+    """A server of a reset backend is about to be spawned; on disk before the spawn."""
+
+    kind: ClassVar[str] = "server.started"
+    about: ClassVar[str] = "A server of a reset backend is about to be spawned."
+    argv: tuple[str, ...]
+    log: str
+    model: str
+
+
+@attrs.frozen(kw_only=True)
+class ServerSpawned(Event):
+    """The process of a server."""
+
+    kind: ClassVar[str] = "server.spawned"
+    about: ClassVar[str] = "The process of a server: pid, creation time, boot."
+    pid: int
+    created_at: float
+    boot_id: str
+
+
+@attrs.frozen(kw_only=True)
+class ServerFinished(Event):
+    """A server has ended; ``stopped`` tells whether runq ended it."""
+
+    kind: ClassVar[str] = "server.finished"
+    about: ClassVar[str] = "A server has ended: by itself, or stopped by runq."
+    stopped: bool
+    exit_code: int | None = None
+    signal: str | None = None
+    seconds: float | None = None
+    reason: str = ""
+    log_tail: tuple[str, ...] = ()
+    survivors: tuple[int, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Warned(Event):
+    """Something the user should know; the night goes on."""
+
+    kind: ClassVar[str] = "warning"
+    about: ClassVar[str] = "Something the user should know; the night goes on."
+    message: str
+    remedy: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class NightInterrupted(Event):
+    """A signal ended the night, or a later start found that the runner had died."""
+
+    kind: ClassVar[str] = "night.interrupted"
+    about: ClassVar[str] = "A signal ended the night, or a later start found that the runner had died."
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class NightFinished(Event):
+    """The night came to its end; ``complete`` entries out of ``total`` have every step ok."""
+
+    kind: ClassVar[str] = "night.finished"
+    about: ClassVar[str] = "The night came to its end."
+    total: int
+    complete: int
+
+
+@attrs.frozen(kw_only=True)
+class UnknownEvent(Event):
+    """An event of a kind this version does not know."""
+
+    kind: ClassVar[str] = "unknown"
+    about: ClassVar[str] = "An event of a kind this version does not know."
+    name: str
+    data: Mapping[str, Any]
+
+
+EVENT_CLASSES: Mapping[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (
+        NightStarted,
+        NightResumed,
+        EntryStarted,
+        ResetStarted,
+        ResetFinished,
+        SettleStarted,
+        SettleFinished,
+        CooldownStarted,
+        StepStarted,
+        StepSpawned,
+        StepFinished,
+        StepSkipped,
+        EntryFinished,
+        ServerStarted,
+        ServerSpawned,
+        ServerFinished,
+        Warned,
+        NightInterrupted,
+        NightFinished,
+    )
+}
+"""Every kind of event, in the order in which a night writes them."""
+
+
+def to_data(event: Event) -> dict[str, Any]:
+    """The event as JSON data, without its kind: what the journal's ``data`` column holds."""
+    return attrs.asdict(event, recurse=True, retain_collection_types=False)
+
+
+def from_data(kind: str, data: Mapping[str, Any]) -> Event:
+    """The typed event of journal data; fields of a newer version are ignored.
+
+    Nested values stay plain JSON data where no reader needs them typed: structuring every field with cattrs costs
+    more than reading the journal does.
+
+    Returns:
+        An event of the kind's class, or an `UnknownEvent`.
+    """
+    cls = EVENT_CLASSES.get(kind)
+    if cls is None:
+        return UnknownEvent(name=kind, data=data)
+    known = {field.name for field in attrs.fields(cls)}
+    return cls(**{key: value for key, value in data.items() if key in known})
