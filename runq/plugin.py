@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
-
 from runq_schemas.errors import PluginError
 from runq_schemas.events import Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
@@ -85,6 +84,11 @@ class Server(Protocol):
         """The process id."""
         ...
 
+    @property
+    def model(self) -> str:
+        """The id of the model it was started for."""
+        ...
+
     def running(self) -> bool:
         """Whether the process has not ended; a zombie has."""
         ...
@@ -98,7 +102,7 @@ class Supervisor(Protocol):
     """Starts and ends servers for a reset backend: whole process trees, journalled, ended whatever happens."""
 
     def start(self, argv: Sequence[str], *, model: str, env: Mapping[str, str] | None = None) -> Server:
-        """Spawn a server in the queue's folder, both streams to a log file.
+        """Spawn a server in the queue's folder, both streams to a log file; ``env`` is added to the steps' own.
 
         Raises:
             PluginError: the program cannot be started.
@@ -141,7 +145,10 @@ class ResetBackend(Protocol):
     treated as ``on_dirty`` says.
     """
 
-    can_verify: ClassVar[bool]
+    @property
+    def can_verify(self) -> bool:
+        """Whether this backend, with its options, can prove an eviction; a class variable will do."""
+        ...
 
     def endpoint(self) -> str | None:
         """The endpoint's URL, for the lock that keeps two nights off it; ``None`` when there is none."""

@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import attrs
 
+from runq_schemas.place import DocumentPath, Mark, nearest_mark, place
+
 Json = Any
 """A JSON value: null, boolean, number, string, list or mapping with string keys."""
 
@@ -30,9 +32,22 @@ LMS_RESET_COMMAND = "lms unload --all"
 """The one reset command that means the `lms` backend, so that its effect can be verified."""
 
 
-def described(text: str, *, identity: bool = False) -> dict[str, Any]:
-    """Metadata of a queue key: its description, and whether a step's identity depends on it."""
-    return {"description": text, "identity": identity}
+STEP_ALIASES: Mapping[str, str] = {"eval_s": "eval", "judge_s": "judge"}
+"""touchstone's second spelling of two keys of ``step_timeout_s``."""
+
+
+def described(text: str, *, identity: bool = False, **rules: Any) -> dict[str, Any]:
+    """Metadata of a queue key or a plugin option.
+
+    Args:
+        text: what the key means, with its unit.
+        identity: whether a step's identity depends on it.
+        rules: what the parser enforces and the JSON Schema states: ``minimum`` (at least), ``above`` (more
+            than), ``min_length`` (characters), ``min_items``, ``nullable`` (``null`` means not given),
+            ``plugin`` (the key that names the plugin in a mapping), ``built_in`` (the value where neither the
+            entry nor ``defaults`` has the key).
+    """
+    return {"description": text, "identity": identity, **rules}
 
 
 @attrs.frozen(kw_only=True)
@@ -40,31 +55,36 @@ class SettleSpec:
     """When memory counts as back. The defaults are touchstone's."""
 
     timeout_s: float = attrs.field(
-        default=120.0, metadata=described("Give up after so many seconds without proof.")
+        default=120.0, metadata=described("Give up after so many seconds without proof.", above=0)
     )
     plateau_polls: int = attrs.field(
-        default=3, metadata=described("Flat intervals between readings that make a plateau.")
+        default=3, metadata=described("Flat intervals between readings that make a plateau.", minimum=1)
     )
-    poll_interval_s: float = attrs.field(default=2.0, metadata=described("Seconds between two readings."))
+    poll_interval_s: float = attrs.field(default=2.0, metadata=described("Seconds between two readings.", above=0))
     epsilon_mb: float = attrs.field(
-        default=200.0, metadata=described("Readings within so many MB (2**20 bytes) count as the same.")
+        default=200.0,
+        metadata=described("Readings within so many MB (2**20 bytes) count as the same.", above=0),
     )
 
 
 @attrs.frozen(kw_only=True)
 class ModelSpec:
-    """One model as touchstone describes it; ``extra`` holds fields that touchstone may know and runq does not."""
+    """One model as touchstone describes it; ``extra`` holds fields that runq does not know."""
 
-    id: str = attrs.field(metadata=described("The model's id, exactly as the server spells it.", identity=True))
+    id: str = attrs.field(
+        metadata=described("The model's id, exactly as the server spells it.", identity=True, min_length=1)
+    )
     quant: str = attrs.field(default="", metadata=described("Quantisation, for the record.", identity=True))
     max_tokens_default: int = attrs.field(
-        default=400, metadata=described("Tokens an answer may have where the prompt does not say.", identity=True)
+        default=400,
+        metadata=described("Tokens an answer may have where the prompt does not say.", identity=True),
     )
     reasoning_headroom_tokens: int = attrs.field(
         default=0, metadata=described("Tokens added for a thinking model's reasoning.", identity=True)
     )
     extra_body: Mapping[str, Json] = attrs.field(
-        factory=dict, metadata=described("Sent to the server with every request, JSON types kept.", identity=True)
+        factory=dict,
+        metadata=described("Sent to the server with every request, JSON types kept.", identity=True),
     )
     extra: Mapping[str, Json] = attrs.field(factory=dict, metadata={"schema": "additional", "identity": True})
 
@@ -102,42 +122,82 @@ class _Shared:
 
     reset: PluginUse | None = attrs.field(
         default=None,
-        metadata=described("Reset backend: its name, or a mapping with `backend` and that backend's options."),
+        metadata=described(
+            "Reset backend: its name, or a mapping with `backend` and that backend's options.",
+            plugin="backend",
+            built_in=PluginUse(name="lms"),
+        ),
     )
     reset_command: str | tuple[str, ...] | None = attrs.field(
         default=None,
-        metadata=described("touchstone's spelling: a command that evicts all models; \"\" switches the reset off."),
+        metadata=described(
+            'touchstone\'s spelling: a command that evicts all models; "" switches the reset off.',
+            min_items=1,
+        ),
     )
     probes: tuple[PluginUse, ...] | None = attrs.field(
-        default=None, metadata=described("Memory probes to settle on: names, or mappings with `probe` and options.")
+        default=None,
+        metadata=described(
+            "Memory probes to settle on: names, or mappings with `probe` and options.",
+            plugin="probe",
+            min_items=1,
+            built_in=(PluginUse(name="system"),),
+        ),
     )
-    settle: SettleSpec | None = attrs.field(default=None, metadata=described("When memory counts as back."))
+    settle: SettleSpec | None = attrs.field(
+        default=None, metadata=described("When memory counts as back.", built_in=SettleSpec())
+    )
     reset_before: tuple[str, ...] | None = attrs.field(
-        default=None, metadata=described("Steps before which the endpoint is reset; by default the first step.")
+        default=None,
+        metadata=described(
+            "Steps before which the endpoint is reset; by default the harness's first step.", built_in=None
+        ),
     )
     harness: PluginUse | None = attrs.field(
-        default=None, metadata=described("Harness: its name, or a mapping with `harness` and options.", identity=True)
+        default=None,
+        metadata=described(
+            "Harness: its name, or a mapping with `harness` and options.",
+            identity=True,
+            plugin="harness",
+            built_in=PluginUse(name="touchstone"),
+        ),
     )
     step_timeout_s: Mapping[str, float] | None = attrs.field(
-        default=None, metadata=described("Seconds each step may take, by step name.")
+        default=None,
+        metadata=described(
+            "Seconds each step may take, by step name; 14400 where not given, 21600 for `judge`.",
+            above=0,
+            built_in={},
+        ),
     )
     stall_timeout_s: float | Mapping[str, float] | None = attrs.field(
         default=None,
-        metadata=described("End a step when neither its log nor its bundle grew for so many seconds; off if absent."),
+        metadata=described(
+            "End a step when neither its log nor its bundle grew for so many seconds; off if absent.",
+            above=0,
+            built_in=None,
+        ),
     )
     retries: int | None = attrs.field(
-        default=None, metadata=described("How often a step that failed, stalled or timed out is tried again.")
+        default=None,
+        metadata=described("How often a step that failed, stalled or timed out is tried again.", minimum=0, built_in=0),
     )
-    retry_wait_s: float | None = attrs.field(default=None, metadata=described("Seconds before such a retry."))
+    retry_wait_s: float | None = attrs.field(
+        default=None, metadata=described("Seconds before such a retry.", minimum=0, built_in=0.0)
+    )
     cooldown_s: float | None = attrs.field(
-        default=None, metadata=described("Seconds to wait after settling, before the first step.")
+        default=None,
+        metadata=described("Seconds to wait after settling, before the first step.", minimum=0, built_in=0.0),
     )
     env: Mapping[str, str] | None = attrs.field(
         default=None,
-        metadata=described("Extra environment of the steps; `${NAME}` is taken from the runner's environment."),
+        metadata=described(
+            "Extra environment of the steps; `${NAME}` is taken from the runner's environment.", built_in={}
+        ),
     )
     on_dirty: OnDirty | None = attrs.field(
-        default=None, metadata=described("When the reset or the baseline is not proven: warn, retry, skip or stop.")
+        default=None,
+        metadata=described("When the reset or the baseline is not proven: warn, retry, skip or stop.", built_in="warn"),
     )
 
 
@@ -152,14 +212,29 @@ class EntryFields(_Shared):
 
     model: ModelSpec = attrs.field(metadata=described("The model: its id, or a mapping.", identity=True))
     config: str | None = attrs.field(
-        default=None, metadata=described("The harness's configuration file (touchstone: endpoint and models).", identity=True)
+        default=None,
+        metadata=described(
+            "The harness's configuration file (touchstone: endpoint and models).",
+            identity=True,
+            nullable=True,
+        ),
     )
-    pack: str | None = attrs.field(default=None, metadata=described("The prompts to answer.", identity=True))
+    pack: str | None = attrs.field(
+        default=None, metadata=described("The prompts to answer.", identity=True, nullable=True)
+    )
     judge_config: str | None = attrs.field(
-        default=None, metadata=described("Configuration of the judge; without it touchstone's judge does not run.", identity=True)
+        default=None,
+        metadata=described(
+            "Configuration of the judge; without it touchstone's judge does not run.",
+            identity=True,
+            nullable=True,
+        ),
     )
     judge_model: str | None = attrs.field(
-        default=None, metadata=described("The judge's model id, in place of the judge configuration's.", identity=True)
+        default=None,
+        metadata=described(
+            "The judge's model id, in place of the judge configuration's.", identity=True, nullable=True
+        ),
     )
 
 
@@ -167,16 +242,8 @@ class EntryFields(_Shared):
 class QueueFile:
     """A whole queue file, as written."""
 
-    defaults: Defaults = attrs.field(factory=Defaults, metadata=described("Settings for every entry."))
-    entries: tuple[EntryFields, ...] = attrs.field(metadata=described("What to run, in this order."))
-
-
-@attrs.frozen(kw_only=True)
-class Mark:
-    """A place in the queue file; both count from 1."""
-
-    line: int
-    column: int
+    defaults: Defaults = attrs.field(factory=Defaults, metadata=described("Settings for every entry.", nullable=True))
+    entries: tuple[EntryFields, ...] = attrs.field(metadata=described("What to run, in this order.", min_items=1))
 
 
 @attrs.frozen(kw_only=True)
@@ -205,7 +272,7 @@ class EntrySpec:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What no two entries of a file may share: (config, pack, model id), as touchstone counts duplicates."""
+        """What no two entries may share: (config, pack, model id), as touchstone counts duplicates."""
         return (self.config or "", self.pack or "", self.model.id)
 
 
@@ -213,18 +280,20 @@ class EntrySpec:
 class QueueSpec:
     """A resolved queue file with what is needed to report a problem at its line.
 
-    ``marks`` maps a path in the document, for example ``("entries", 2, "reset", "host")``, to the place of that
-    value; `mark_of` finds the nearest one.
+    ``marks`` maps a path in the document, for example ``("entries", 2, "reset", "host")``, to the place of
+    that value; `mark_of` finds the nearest one. A key that an entry takes from ``defaults`` has its place
+    there, and ``reset`` has that of ``reset_command`` where the file uses this spelling.
     """
 
     path: Path
     sha256: str
     entries: tuple[EntrySpec, ...]
-    marks: Mapping[tuple[str | int, ...], Mark] = attrs.field(factory=dict, repr=False)
+    marks: Mapping[DocumentPath, Mark] = attrs.field(factory=dict, repr=False)
 
     def mark_of(self, *path: str | int) -> Mark:
         """The place of a value, or of the nearest thing around it that the file has."""
-        for end in range(len(path), -1, -1):
-            if path[:end] in self.marks:
-                return self.marks[path[:end]]
-        return Mark(line=1, column=1)
+        return nearest_mark(self.marks, path)
+
+    def where(self, *path: str | int) -> str:
+        """The same place in words: ``queue.yaml, entry 2, line 14, column 7``."""
+        return place(self.path.name, path, self.mark_of(*path))

@@ -1,0 +1,11 @@
+"""What Datasette is told about a journal."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+
+def metadata_path() -> Path:
+    """The file for Datasette's ``--metadata``: titles, descriptions, units and queries."""
+    return Path(str(files("runq_journal") / "datasette" / "metadata.yaml"))

@@ -1,0 +1,292 @@
+"""Reading a journal, live or past: its events and its views."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from runq_journal import chain
+from runq_journal.connection import connect_reader, is_journal, translated
+from runq_journal.stored import Sample, StoredEvent
+from runq_journal.view_files import create_temporary
+from runq_journal.view_rows import ORDERS, Row, meant
+from runq_schemas.errors import JournalError
+
+_EVENT = "SELECT id, night, at, elapsed_s, kind, entry, step, attempt, data, prev_hash, hash FROM event"
+
+
+class JournalReader:
+    """Answers from the journal. Made by `JournalReader.open`, or by `Journal.reader` over the writer's connection.
+
+    Every method raises `JournalError` when the journal cannot be read.
+    """
+
+    def __init__(self, path: Path, conn: sqlite3.Connection, *, owns: bool = False) -> None:
+        self.path = path
+        self._conn = conn
+        self._owns = owns
+
+    @classmethod
+    def open(cls, path: Path, *, upto: int | None = None) -> Self:
+        """Open the journal for reading only; a writer may be busy meanwhile.
+
+        Args:
+            path: the file.
+            upto: the last event that counts: every answer is what it was right after that event.
+
+        Raises:
+            JournalError: there is none, it is something else, or it cannot be read.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise JournalError(
+                "There is no journal",
+                where=str(path),
+                remedy="Start a night with `runq night QUEUE`, or name the runs folder with --runs.",
+            )
+        with translated(path, "read"):
+            if not is_journal(path):
+                raise JournalError("The journal is still empty", where=str(path), remedy="Start a night first.")
+            conn = connect_reader(path)
+            try:
+                _scope(conn, upto)
+            except BaseException:
+                conn.close()
+                raise
+        return cls(path, conn, owns=True)
+
+    def close(self) -> None:
+        """Close the file, unless the connection is the writer's; closing twice does nothing."""
+        if self._owns:
+            self._conn.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @property
+    def uuid(self) -> str:
+        """The journal's own id."""
+        rows = self._query("SELECT value FROM meta WHERE key = 'uuid'")
+        return str(rows[0]["value"]) if rows else ""
+
+    @property
+    def last_event_id(self) -> int:
+        """The number of the last event; 0 when there is none."""
+        return int(self._query("SELECT coalesce(max(id), 0) AS id FROM event")[0]["id"])
+
+    def verify(self) -> chain.Break | None:
+        """The first break of the hash chain of the whole journal; ``None`` when it holds."""
+        return next(self.breaks(), None)
+
+    def breaks(self) -> Iterator[chain.Break]:
+        """Every break of the hash chain of the whole journal; see `runq_journal.verify`."""
+        with translated(self.path, "read"):
+            yield from chain.verify(self._conn)
+
+    def count(self) -> int:
+        """How many events there are."""
+        return int(self._query("SELECT count(*) AS n FROM event")[0]["n"])
+
+    def events(
+        self,
+        night: str | None = None,
+        entry: int | None = None,
+        step: str | None = None,
+        kinds: Iterable[str] | None = None,
+        *,
+        after: int = 0,
+    ) -> Iterator[StoredEvent]:
+        """The events in their order, one by one; ``None`` does not restrict.
+
+        Args:
+            night: only of this night.
+            entry: only of this entry id.
+            step: only of this step.
+            kinds: only of these kinds.
+            after: only those with a greater id, to follow a night.
+        """
+        where = ["id > ?"]
+        values: list[Any] = [after]
+        for column, value in (("night", night), ("entry", entry), ("step", step)):
+            if value is not None:
+                where.append(f"{column} = ?")
+                values.append(value)
+        if kinds is not None:
+            chosen = tuple(kinds)
+            where.append(f"kind IN ({', '.join('?' * len(chosen))})")
+            values.extend(chosen)
+        with translated(self.path, "read"):
+            for row in self._conn.execute(f"{_EVENT} WHERE {' AND '.join(where)} ORDER BY id", values):
+                yield _stored(self.path, row)
+
+    def last_event(self, night: str | None = None) -> StoredEvent | None:
+        """The last event of a night, or of all; ``None`` when there is none."""
+        where, values = ("", ()) if night is None else (" WHERE night = ?", (night,))
+        return self._one(f"{_EVENT}{where} ORDER BY id DESC LIMIT 1", values)
+
+    def night_of(self, event: int) -> str | None:
+        """The night an event belongs to; ``None`` when there is no such event, or its night has no plan yet."""
+        found = self._one(f"{_EVENT} WHERE id = ?", (event,))
+        return found.night if found and self.latest_plan(found.night) is not None else None
+
+    def samples(self, night: str, entry: int | None = None, step: str | None = None) -> list[Sample]:
+        """The probe readings of a night, an entry or a step, in the order of time."""
+        rows = self._query(
+            "SELECT night, at, entry, step, probe, mb FROM sample WHERE night = ?1"
+            " AND (?2 IS NULL OR entry = ?2) AND (?3 IS NULL OR step = ?3) ORDER BY at, id",
+            (night, entry, step),
+        )
+        return [Sample(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in rows]
+
+    def latest_plan(self, night: str) -> dict[str, Any] | None:
+        """What the newest ``night.started`` or ``night.resumed`` of the night says; ``None`` without one."""
+        rows = self._query("SELECT plan_event, data FROM night_plan WHERE night = ?", (night,))
+        return _parsed(self.path, rows[0]["plan_event"], rows[0]["data"]) if rows else None
+
+    def plans(self, night: str) -> Iterator[dict[str, Any]]:
+        """What every ``night.started`` and ``night.resumed`` of the night says, the oldest first."""
+        return (event.data for event in self.events(night, kinds=("night.started", "night.resumed")))
+
+    def references(self, night: str, boot_id: str) -> dict[str, float]:
+        """For each probe the last baseline of the night in this boot that settled after a verified reset, in MB."""
+        rows = self._query(
+            "SELECT probe, baseline_mb, max(event) FROM baseline WHERE night = ? AND boot_id = ?"
+            " AND reset_verdict = 'verified' AND status = 'settled' GROUP BY probe",
+            (night, boot_id),
+        )
+        return {row["probe"]: float(row["baseline_mb"]) for row in rows}
+
+    def view(self, name: str, night: str | None = None) -> list[Row]:
+        """The rows of a view, of one night or of all.
+
+        Args:
+            name: a view's name, as its ``.sql`` file has it.
+            night: only of this night.
+
+        Raises:
+            KeyError: there is no such view.
+        """
+        order = ORDERS[name]  # also keeps any other text out of the statement
+        if night is None:
+            return self._query(f"SELECT * FROM {name} ORDER BY {order}")  # noqa: S608
+        return self._query(f"SELECT * FROM {name} WHERE night = ? ORDER BY {order}", (night,))  # noqa: S608
+
+    def nights(self) -> list[Row]:
+        """Every night's queue, state and times, the newest first; cheaper than their summaries."""
+        return self.view("night")
+
+    def unfinished_nights(self) -> list[str]:
+        """The nights without a written end, the oldest first: running, or their runner died."""
+        return [row["night"] for row in reversed(self.nights()) if row["state"] == "running"]
+
+    def unfinished(self) -> list[Row]:
+        """Every step and server of any night without a written end, with its process."""
+        return self.view("unfinished")
+
+    def night_summary(self, night: str) -> Row | None:
+        """The night's counts and state; ``None`` when there is no such night."""
+        rows = self.view("night_summary", night)
+        return rows[0] if rows else None
+
+    def entry_results(self, night: str) -> list[Row]:
+        """touchstone's fields and ours, one row for each entry of the newest plan, in the order of the file."""
+        return self.view("entry_result", night)
+
+    def step_states(self, night: str) -> list[Row]:
+        """The last word on each step that has one."""
+        return self.view("step_state", night)
+
+    def step_results(self, night: str) -> list[Row]:
+        """What each step of the newest plan stands at."""
+        return self.view("step_result", night)
+
+    def attempts(self, night: str | None = None) -> list[Row]:
+        """Every attempt, oldest first within its entry; ``status`` is ``running`` for one that has no end."""
+        return self.view("attempt", night)
+
+    def servers(self, night: str | None = None) -> list[Row]:
+        """Every server that was started; ``status`` is ``running`` for one that has no end."""
+        return self.view("server", night)
+
+    def todo(self, night: str) -> list[Row]:
+        """The steps a resume runs by the journal's word, with the reason."""
+        return self.view("todo", night)
+
+    def model_deltas(self, night: str | None = None) -> list[Row]:
+        """Baseline, peak and delta in MB of each attempt and probe."""
+        return self.view("model_delta", night)
+
+    def failures(self, night: str | None = None) -> list[Row]:
+        """Every attempt that ended otherwise than ok."""
+        return self.view("failure", night)
+
+    def warnings(self, night: str | None = None) -> list[Row]:
+        """What the user was to know."""
+        return self.view("warning", night)
+
+    def durations(self) -> list[Row]:
+        """The median seconds of each step, model and pack over all nights."""
+        return self.view("duration_estimate")
+
+    def _one(self, sql: str, values: tuple[Any, ...]) -> StoredEvent | None:
+        with translated(self.path, "read"):
+            row = self._conn.execute(sql, values).fetchone()
+        return _stored(self.path, row) if row else None
+
+    def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
+        with translated(self.path, "read"):
+            cursor = self._conn.execute(sql, values)
+            names = [column[0] for column in cursor.description]
+            return [{name: meant(name, value) for name, value in zip(names, row, strict=True)} for row in cursor]
+
+
+def _scope(conn: sqlite3.Connection, upto: int | None) -> None:
+    """Make the views this version's own, over the events that count."""
+    conn.execute("PRAGMA temp_store = MEMORY")
+    conn.execute("BEGIN")
+    create_temporary(conn)
+    if upto is not None:
+        # The views say just "event": SQLite finds the temporary one first. A view takes no parameters.
+        conn.execute(f"CREATE TEMP VIEW event AS SELECT * FROM main.event WHERE id <= {int(upto)}")  # noqa: S608
+        conn.execute(
+            "CREATE TEMP VIEW sample AS SELECT * FROM main.sample"
+            " WHERE at <= (SELECT at FROM event ORDER BY id DESC LIMIT 1)"
+        )
+    conn.execute("SELECT 1 FROM event LIMIT 1").fetchone()  # a damaged file is found here, not later
+    conn.execute("COMMIT")
+    conn.execute("PRAGMA query_only = ON")
+
+
+def _stored(path: Path, row: tuple[Any, ...]) -> StoredEvent:
+    return StoredEvent(
+        id=row[0],
+        night=row[1],
+        at=row[2],
+        elapsed_s=row[3],
+        kind=row[4],
+        entry=row[5],
+        step=row[6],
+        attempt=row[7],
+        data=_parsed(path, row[0], row[8]),
+        prev_hash=row[9],
+        hash=row[10],
+    )
+
+
+def _parsed(path: Path, event_id: int, text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        raise JournalError(
+            f"The data of event {event_id} is not JSON",
+            where=str(path),
+            remedy="The journal is damaged: see what is wrong with `runq replay --verify`.",
+        ) from exc
+    return dict(data)

@@ -1,0 +1,69 @@
+"""Rows of the journal as values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from runq_schemas.events import Event, from_data
+
+
+@attrs.frozen(kw_only=True)
+class StoredEvent:
+    """One event as the journal holds it.
+
+    Args:
+        id: its number, from 1, without gaps.
+        night: the night it belongs to.
+        at: UTC, ISO 8601 with microseconds, ending in ``Z``.
+        elapsed_s: seconds on the monotonic clock since the writing process opened the journal.
+        kind: the event's kind; may be one that this version does not know.
+        entry: entry id; ``None`` for an event of the whole night.
+        step: step name; ``None`` for an event of no step.
+        attempt: from 1; ``None`` for an event of no attempt.
+        data: what the kind says, JSON data.
+        prev_hash: hash of the event before it; `runq_journal.GENESIS` for the first.
+        hash: ``sha256:`` and 64 hexadecimal digits.
+    """
+
+    id: int
+    night: str
+    at: str
+    elapsed_s: float
+    kind: str
+    entry: int | None
+    step: str | None
+    attempt: int | None
+    data: dict[str, Any]
+    prev_hash: str
+    hash: str
+
+    @property
+    def event(self) -> Event:
+        """The typed event; an `UnknownEvent` when this version does not know the kind."""
+        return from_data(self.kind, self.data)
+
+
+@attrs.frozen(kw_only=True)
+class Sample:
+    """One reading of a probe while a step runs: ``mb`` in MB (2**20 bytes) at the aware time ``at``."""
+
+    night: str
+    at: datetime
+    entry: int
+    step: str
+    probe: str
+    mb: float
+
+
+def timestamp(moment: datetime) -> str:
+    """UTC as the journal writes it: ISO 8601 with microseconds, always 27 characters, so that text order is time order.
+
+    Raises:
+        ValueError: ``moment`` has no time zone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("a time in the journal needs its time zone")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"

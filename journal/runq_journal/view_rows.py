@@ -1,0 +1,42 @@
+"""How a row of a view reads in Python: its order, and what its columns mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Row = dict[str, Any]
+
+ORDERS = {
+    "attempt": "night, entry, coalesce(started_event, finished_event)",
+    "baseline": "event, probe",
+    "duration_estimate": "model_id, pack, step",
+    "entry_result": 'night, "index"',
+    "failure": "event",
+    "model_delta": "event, probe",
+    "night": "started_at DESC, night DESC",
+    "night_plan": "night",
+    "night_summary": "started_at DESC, night DESC",
+    "planned_entry": 'night, "index"',
+    "planned_step": 'night, "index", position',
+    "server": "started_event",
+    "step_result": 'night, "index", position',
+    "step_state": "night, entry, event",
+    "todo": 'night, "index", position',
+    "unfinished": "started_event",
+    "warning": "event",
+}
+"""Every view with the order its rows are given in; a view's own text has none, so that SQLite may look inside."""
+
+# SQLite has neither booleans nor JSON values: these columns become what they mean.
+_BOOLEANS = frozenset({"baseline_proven", "run"})
+_JSON = frozenset({"argv", "facts", "model", "settings", "steps"})
+
+
+def meant(name: str, value: Any) -> Any:
+    """The value of a view's column."""
+    if value is None:
+        return None
+    if name in _BOOLEANS:
+        return bool(value)
+    return json.loads(value) if name in _JSON else value

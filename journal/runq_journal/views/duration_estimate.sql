@@ -1,0 +1,46 @@
+-- How long a step takes by its history: the median of its ok attempts, by model and pack, over all nights.
+--
+-- Columns:
+--   step      the step's name
+--   model_id  the model's id
+--   pack      the pack, as written
+--   seconds   median, in seconds
+--   n         how many ok attempts there are
+CREATE VIEW duration_estimate AS
+WITH entries AS (
+  -- Of the newest plan that has the entry: a later one may have dropped it.
+  SELECT night, entry, model_id, pack, max(plan_event) AS plan_event
+  FROM (
+    SELECT
+      event.night,
+      event.id AS plan_event,
+      json_extract(item.value, '$.id') AS entry,
+      json_extract(item.value, '$.model.id') AS model_id,
+      json_extract(item.value, '$.pack') AS pack
+    FROM event
+    JOIN json_each(event.data, '$.entries') AS item
+    WHERE event.kind IN ('night.started', 'night.resumed')
+  )
+  GROUP BY night, entry
+),
+ranked AS (
+  SELECT
+    finished.step,
+    entries.model_id,
+    entries.pack,
+    json_extract(finished.data, '$.seconds') AS seconds,
+    row_number() OVER (
+      PARTITION BY finished.step, entries.model_id, entries.pack ORDER BY json_extract(finished.data, '$.seconds')
+    ) AS number,
+    count(*) OVER (PARTITION BY finished.step, entries.model_id, entries.pack) AS n
+  FROM event AS finished
+  JOIN entries ON entries.night = finished.night AND entries.entry = finished.entry
+  WHERE finished.kind = 'step.finished'
+    AND json_extract(finished.data, '$.status') = 'ok'
+    AND json_extract(finished.data, '$.seconds') IS NOT NULL
+)
+SELECT step, model_id, pack, avg(seconds) AS seconds, n
+FROM ranked
+-- The middle one, or the two in the middle.
+WHERE number IN ((n + 1) / 2, (n + 2) / 2)
+GROUP BY step, model_id, pack, n;

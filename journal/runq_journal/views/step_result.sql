@@ -1,0 +1,83 @@
+-- What each step of the newest plan stands at: the last word on it, unless that word no longer counts.
+-- It no longer counts (stale, and the step is pending) when what the step reads changed before the newest plan was
+-- made (`changed`), or when an earlier step of the entry started again after it (`predecessor`). What ran under the
+-- newest plan itself always counts. An entry for which the harness named no step has one row without a step.
+--
+-- Columns:
+--   night          the night's id
+--   entry          entry id, from 0
+--   index          position of the entry in the queue file, from 0
+--   model_id       the model's id
+--   config         the harness's configuration file, as written
+--   pack           the pack, as written
+--   step           the step's name
+--   position       position of the step in its entry, from 0
+--   status         pending, running, ok, failed, timeout, stalled, interrupted or skipped
+--   stale          why an earlier result does not count: changed or predecessor; null when none was left behind
+--   attempt        the attempt the last word is about
+--   word_event     number of the event with the last word, also when stale
+--   started_event  number of that attempt's step.started
+--   plan_event     number of the event that holds the plan
+CREATE VIEW step_result AS
+SELECT
+  known.night,
+  known.entry,
+  known."index",
+  known.model_id,
+  known.config,
+  known.pack,
+  known.step,
+  known.position,
+  CASE
+    WHEN known.stale IS NOT NULL OR known.word_event IS NULL THEN 'pending'
+    WHEN known.word_kind = 'step.started' THEN 'running'
+    WHEN known.word_kind = 'step.skipped' THEN 'skipped'
+    ELSE json_extract(known.word_data, '$.status')
+  END AS status,
+  known.stale,
+  known.attempt,
+  known.word_event,
+  known.started_event,
+  known.plan_event
+FROM (
+  SELECT
+    planned.night,
+    planned.entry,
+    planned."index",
+    planned.model_id,
+    planned.config,
+    planned.pack,
+    json_extract(item.value, '$.name') AS step,
+    item.key AS position,
+    word.id AS word_event,
+    word.kind AS word_kind,
+    word.data AS word_data,
+    word.attempt,
+    started.id AS started_event,
+    planned.plan_event,
+    CASE
+      WHEN word.id IS NULL THEN NULL
+      WHEN started.id < planned.plan_event
+        AND json_extract(started.data, '$.identity') <> json_extract(item.value, '$.identity') THEN 'changed'
+      WHEN EXISTS (
+        SELECT 1
+        FROM json_each(planned.steps) AS earlier
+        JOIN event AS again ON again.night = planned.night AND again.entry = planned.entry
+          AND again.step = json_extract(earlier.value, '$.name') AND again.kind = 'step.started'
+        WHERE earlier.key < item.key AND again.id > coalesce(started.id, word.id)
+      ) THEN 'predecessor'
+    END AS stale
+  FROM planned_entry AS planned
+  JOIN json_each(CASE json_array_length(planned.steps) WHEN 0 THEN '[{}]' ELSE planned.steps END) AS item
+  LEFT JOIN event AS word ON word.id = (
+    SELECT max(other.id) FROM event AS other
+    WHERE other.night = planned.night AND other.entry = planned.entry
+      AND other.step = json_extract(item.value, '$.name')
+      AND other.kind IN ('step.started', 'step.finished', 'step.skipped')
+  )
+  LEFT JOIN event AS started ON started.id = (
+    SELECT max(other.id) FROM event AS other
+    WHERE other.night = word.night AND other.entry = word.entry AND other.step = word.step
+      AND other.kind = 'step.started' AND other.attempt = word.attempt
+  )
+) AS known;

@@ -1,0 +1,39 @@
+-- Steps and servers that were started and have no end: running now, or left behind by a runner that died.
+--
+-- Columns:
+--   night          the night's id
+--   entry          entry id, from 0
+--   step           the step's name, or server
+--   attempt        from 1
+--   started_event  number of its step.started or server.started
+--   kind           step.started or server.started
+--   log            its log file, absolute
+--   pid            of its process; null when it was not spawned
+--   created_at     creation time of its process, in seconds since 1970; with boot_id it names the process
+--   boot_id        the machine's boot it ran in
+CREATE VIEW unfinished AS
+SELECT
+  started.night,
+  started.entry,
+  started.step,
+  started.attempt,
+  started.id AS started_event,
+  started.kind,
+  json_extract(started.data, '$.log') AS log,
+  json_extract(spawned.data, '$.pid') AS pid,
+  json_extract(spawned.data, '$.created_at') AS created_at,
+  json_extract(spawned.data, '$.boot_id') AS boot_id
+FROM event AS started
+LEFT JOIN event AS spawned ON spawned.id = (
+  SELECT min(other.id) FROM event AS other
+  WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
+    AND other.kind IN ('step.spawned', 'server.spawned') AND other.attempt IS started.attempt
+    AND other.id > started.id
+)
+WHERE started.kind IN ('step.started', 'server.started')
+  AND NOT EXISTS (
+    SELECT 1 FROM event AS other
+    WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
+      AND other.kind IN ('step.finished', 'server.finished') AND other.attempt IS started.attempt
+      AND other.id > started.id
+  );

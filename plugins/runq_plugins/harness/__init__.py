@@ -1,0 +1,1 @@
+"""Harnesses: what turns an entry into steps, and reads what they left."""

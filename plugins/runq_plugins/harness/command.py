@@ -1,0 +1,182 @@
+"""Any programs as steps: their command lines, and the files that prove each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import attrs
+
+from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step
+from runq_plugins.harness.endpoint import base_urls
+from runq_plugins.harness.interpreter import find_python
+from runq_plugins.harness.rows import Rows, scan
+from runq_plugins.harness.words import Filler, identity_words, script_files
+from runq_plugins.options import not_empty
+from runq_plugins.templates import names_in
+
+_STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _templates(_: Any, attribute: attrs.Attribute[Any], value: Sequence[str] | str | None) -> None:
+    for template in (value,) if isinstance(value, str) else value or ():
+        names_in(template)
+
+
+def _argv(_: Any, attribute: attrs.Attribute[Any], value: Sequence[str]) -> None:
+    not_empty(_, attribute, value)
+    _templates(_, attribute, value)
+
+
+def _artifacts(_: Any, attribute: attrs.Attribute[Any], value: Sequence[str]) -> None:
+    if len(value) == 0:
+        raise ValueError("artifacts must name at least one file: exit 0 alone does not prove a step")
+    for name in value:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or path.name == "" or "\0" in name:
+            raise ValueError(f"artifacts: {name!r} must be a file inside the bundle, relative and without `..`")
+
+
+@attrs.frozen(kw_only=True)
+class CommandStep:
+    """One step of the `command` harness."""
+
+    argv: tuple[str, ...] = attrs.field(
+        validator=_argv,
+        metadata={"description": "Program and arguments, with placeholders; no shell runs it."},
+    )
+    artifacts: tuple[str, ...] = attrs.field(
+        validator=_artifacts,
+        metadata={"description": "Files in the bundle that the step must write; at least one."},
+    )
+    reads: tuple[str, ...] = attrs.field(
+        default=(),
+        validator=_templates,
+        metadata={
+            "description": "Further files or folders whose content decides the result, relative to the queue's folder."
+        },
+    )
+    model: str | None = attrs.field(
+        default=None,
+        validator=_templates,
+        metadata={"description": "Id of the model served during the step; by default the one its `argv` names."},
+    )
+
+
+def _steps(_: Any, attribute: attrs.Attribute[Any], value: Mapping[str, CommandStep]) -> None:
+    if not value:
+        raise ValueError("steps must hold at least one step")
+    for name in value:
+        if not _STEP_NAME.fullmatch(name) or name == "server":
+            raise ValueError(f"{name!r} is not a step name: use letters, digits, _ and -, and not `server`")
+
+
+@attrs.frozen(kw_only=True)
+class CommandHarness:
+    """Runs the programs that its option `steps` names, in that order.
+
+    Placeholders in `argv`: ``{model}`` (id), ``{model_json}``, ``{config}``, ``{pack}``, ``{judge_config}``,
+    ``{judge_model}``, ``{bundle}``, ``{base_dir}``, ``{entry}`` (number), ``{python}``; ``{{`` and ``}}`` are braces.
+    """
+
+    _steps: Mapping[str, CommandStep] = attrs.field(
+        validator=_steps,
+        metadata={"description": "The steps in order: a name each, with `argv` and `artifacts`."},
+    )
+
+    def requires(self) -> Sequence[str]:
+        """What the placeholders of all steps need of `config`, `pack` and `judge_config`."""
+        used = {name for step in self._steps.values() for name in _names(step)}
+        return tuple(key for key in ("config", "pack", "judge_config") if key in used)
+
+    def steps(self, entry: Entry) -> Sequence[Step]:
+        """The steps, every placeholder checked.
+
+        Raises:
+            PluginError: a placeholder is unknown or the entry has no value for it, or a file to read is missing.
+        """
+        return [self._step(entry, name, step) for name, step in self._steps.items()]
+
+    def endpoints(self, entry: Entry) -> Sequence[str]:
+        """``endpoint.base_url`` of `config` and `judge_config`, where they are written so and a step names them."""
+        used = self.requires()
+        return base_urls(getattr(entry, key) for key in ("config", "judge_config") if key in used)
+
+    def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
+        """The step's command line with its placeholders filled."""
+        fill = Filler(entry, step.name, _python(entry), bundle)
+        return [fill(word) for word in self._steps[step.name].argv]
+
+    def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
+        """Read the artifacts that are JSON lines: rows must be there, none an error, not every ``ok`` false."""
+        counted: dict[str, Rows] = {}
+        for name in step.artifacts:
+            if not name.endswith(".jsonl"):
+                continue
+            try:
+                counted[name] = scan(bundle / name)
+            except OSError as error:
+                return Evidence(ok=False, reason=f"{name} cannot be read: {error.strerror}")
+        reasons: list[str] = []
+        facts: dict[str, Any] = {"rows": {name: rows.rows for name, rows in counted.items()}} if counted else {}
+        for name, rows in counted.items():
+            reason = rows.problem(name)
+            if rows.judged:
+                reason = reason or ("" if rows.passed else rows.no_answer())
+                _add(facts, rows.answer_facts())
+            elif rows.torn:
+                _add(facts, {"torn_rows": rows.torn})
+            if reason:
+                reasons.append(reason)
+        return Evidence(ok=not reasons, reason=reasons[0] if reasons else "", facts=facts)
+
+    def _step(self, entry: Entry, name: str, step: CommandStep) -> Step:
+        fill = Filler(entry, name, _python(entry), bundle=None)
+        for word in step.argv:
+            fill(word)
+        used = _names(step)
+        named = [getattr(entry, key) for key in ("config", "pack", "judge_config") if key in used]
+        declared = [entry.base_dir / fill(word) for word in step.reads]
+        for path in declared:
+            if not path.exists():
+                raise PluginError(f"step {name!r} reads {path}, which does not exist", remedy="correct its `reads`")
+        scripts = script_files(step.argv, fill, entry.base_dir)
+        settings: dict[str, Any] = {"argv": identity_words(step.argv, scripts, entry.base_dir)}
+        if "judge_model" in used:
+            settings["judge_model"] = entry.judge_model
+        reads = tuple(dict.fromkeys([*named, *scripts.values(), *declared]))
+        return Step(
+            name=name,
+            artifacts=step.artifacts,
+            reads=reads,
+            settings=settings,
+            model=self._model(entry, step, fill),
+        )
+
+    def _model(self, entry: Entry, step: CommandStep, fill: Filler) -> ModelSpec:
+        """The model named by the step, else the judge's where only that one stands in `argv`, else the entry's."""
+        used = _names(step)
+        only_judge = "judge_model" in used and not {"model", "model_json"} & used
+        template = step.model if step.model is not None else "{judge_model}" if only_judge else "{model}"
+        name = fill(template)
+        return entry.model if name == entry.model.id else ModelSpec(id=name)
+
+
+def _names(step: CommandStep) -> set[str]:
+    templates = [*step.argv, *step.reads, *([] if step.model is None else [step.model])]
+    return {name for template in templates for name in names_in(template)}
+
+
+def _python(entry: Entry) -> str:
+    return find_python(None, entry.base_dir)
+
+
+def _add(facts: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Sum figures over several files; the first text stays."""
+    for key, value in more.items():
+        if isinstance(value, int) and isinstance(facts.get(key), int):
+            facts[key] += value
+        else:
+            facts.setdefault(key, value)

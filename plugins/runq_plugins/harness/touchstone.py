@@ -1,0 +1,137 @@
+"""touchstone: an eval that answers a pack, and a judge that scores the answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step
+from runq_plugins.harness.endpoint import base_urls, read_yaml
+from runq_plugins.harness.interpreter import find_python
+from runq_plugins.harness.rows import Rows, scan
+from runq_plugins.options import not_empty
+
+RESPONSES = "responses.jsonl"
+REPORTS = "reports.jsonl"
+SCORES = "scores.csv"
+
+
+def _given(_: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    if value is not None:
+        not_empty(_, attribute, value.strip())
+
+
+@attrs.frozen(kw_only=True)
+class TouchstoneHarness:
+    """`python -m touchstone eval`, then `judge` where the entry has a `judge_config`.
+
+    Never with `--resume`: touchstone's own resume drops the model override.
+    """
+
+    python: str | None = attrs.field(
+        default=None,
+        validator=_given,
+        metadata={"description": "Interpreter that has touchstone; by default the `python` on the PATH."},
+    )
+
+    def requires(self) -> Sequence[str]:
+        """`config` and `pack`."""
+        return ("config", "pack")
+
+    def steps(self, entry: Entry) -> Sequence[Step]:
+        """The eval, and the judge if the entry has a judge configuration.
+
+        Raises:
+            PluginError: the entry has no config or no pack.
+        """
+        config, pack = _needed(entry.config, "config"), _needed(entry.pack, "pack")
+        steps = [Step(name="eval", artifacts=(RESPONSES,), reads=(config, pack), model=entry.model)]
+        if entry.judge_config is not None:
+            steps.append(
+                Step(
+                    name="judge",
+                    artifacts=(REPORTS, SCORES),
+                    reads=(entry.judge_config,),
+                    settings={"judge_model": entry.judge_model},
+                    model=_judge(entry),
+                )
+            )
+        return steps
+
+    def endpoints(self, entry: Entry) -> Sequence[str]:
+        """``endpoint.base_url`` of the two configurations."""
+        return base_urls((entry.config, entry.judge_config))
+
+    def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
+        """touchstone's command line, as its own queue gives it."""
+        start = [find_python(self.python, entry.base_dir), "-m", "touchstone", step.name]
+        if step.name == "judge":
+            model = [] if entry.judge_model is None else ["--judge-model", entry.judge_model]
+            config = _needed(entry.judge_config, "judge_config")
+            return [*start, "--bundle", str(bundle), "--judge-config", str(config), *model, "--emit-events"]
+        return [
+            *start,
+            "--config",
+            str(_needed(entry.config, "config")),
+            "--pack",
+            str(_needed(entry.pack, "pack")),
+            "--models-json",
+            json.dumps([entry.model.as_written()]),
+            "--run-dir",
+            str(bundle),
+            "--emit-events",
+        ]
+
+    def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
+        """Read the answers of an eval, the reports and scores of a judge."""
+        try:
+            return _check_judge(bundle) if step.name == "judge" else _check_eval(scan(bundle / RESPONSES))
+        except OSError as error:
+            return Evidence(ok=False, reason=f"{Path(error.filename or bundle).name} cannot be read: {error.strerror}")
+
+
+def _check_eval(rows: Rows) -> Evidence:
+    reason = rows.problem(RESPONSES)
+    if not reason and rows.passed == 0:
+        reason = rows.no_answer()
+    return Evidence(ok=not reason, reason=reason, facts=rows.answer_facts())
+
+
+def _check_judge(bundle: Path) -> Evidence:
+    reports = scan(bundle / REPORTS)
+    reason = reports.problem(REPORTS)
+    scores = 0
+    try:
+        with (bundle / SCORES).open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            lines = sum(1 for row in csv.reader(stream) if any(cell.strip() for cell in row))
+        scores = max(0, lines - 1)
+    except csv.Error as error:
+        reason = reason or f"{SCORES} cannot be read: {error}"
+    if not reason and scores == 0:
+        reason = f"{SCORES} holds no score"
+    facts: dict[str, Any] = {"reports": reports.rows, "scores": scores}
+    if reports.torn:
+        facts["torn_rows"] = reports.torn
+    return Evidence(ok=not reason, reason=reason, facts=facts)
+
+
+def _judge(entry: Entry) -> ModelSpec | None:
+    """The judge's model: the entry's, else the judge configuration's ``model``."""
+    if entry.judge_model is not None:
+        return ModelSpec(id=entry.judge_model)
+    if entry.judge_config is None:
+        return None
+    written = read_yaml(entry.judge_config).get("model")
+    name = written.get("id") if isinstance(written, dict) else written
+    return ModelSpec(id=name) if isinstance(name, str) and name else None
+
+
+def _needed(path: Path | None, key: str) -> Path:
+    if path is None:
+        raise PluginError(f"touchstone needs a {key}", remedy=f"add `{key}: ...` to the entry")
+    return path

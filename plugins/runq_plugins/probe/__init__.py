@@ -1,0 +1,1 @@
+"""Probes: one memory figure each, in MB (2**20 bytes)."""

@@ -1,0 +1,1 @@
+"""Reset backends: what evicts the models an endpoint holds, and proves it."""

@@ -1,0 +1,160 @@
+"""The command line: declares the commands and loads each only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "night": ("runq.commands.night", "Run a queue file through the night, or resume one."),
+    "plan": ("runq.commands.plan", "Show what a night would run, and why."),
+    "status": ("runq.commands.status", "Show the latest night, also while it runs."),
+    "nights": ("runq.commands.nights", "List all nights."),
+    "log": ("runq.commands.log", "Show the log of an entry's step; -f follows it."),
+    "rerun": ("runq.commands.rerun", "Run one entry, or one step of it, again in the latest night."),
+    "replay": ("runq.commands.replay", "Rebuild the summaries from the journal, or verify it."),
+    "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
+    "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
+    "schema": ("runq.commands.schema", "Print the JSON Schema of queue files, for an editor."),
+}
+"""Name: (module that holds ``command``, one line of help). The line stands here so that `--help` imports nothing."""
+
+EPILOG = """
+\b
+A first night:
+  runq plan queue.yaml      what would run, every setting resolved
+  runq night queue.yaml     run it; Ctrl-C stops, --resume goes on
+  runq status               how far it is, from any terminal
+  runq browse               all nights in the browser
+
+\b
+Exit codes: 0 every entry complete, 1 at least one is not, 2 wrong queue file or usage,
+3 another night holds the lock, 4 the journal can't be written or is damaged, 130 interrupted.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order of a user's night."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command for a mistyped one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"runq {version('runq')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Evaluate local language models one by one through the night.
+
+    For each entry of a queue file: reset the endpoint, wait until memory is really back, run the harness's steps,
+    record every transition in an append-only journal. In the morning there is a summary you can trust.
+
+    Without a command: the status of the latest night.
+    """
+    ctx.ensure_object(dict)["debug"] = debug
+    if ctx.invoked_subcommand is None:
+        command = importlib.import_module(COMMANDS["status"][0]).command
+        ctx.invoke(command)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with the code the design promises; no traceback without ``--debug``."""
+    sys.exit(run(args))
+
+
+def run(args: list[str] | None = None) -> int:
+    """Run the command line. Returns the exit code."""
+    from runq_schemas.errors import RunqError
+
+    words = sys.argv[1:] if args is None else args
+    debug = "--debug" in words
+    try:
+        result: Any = cli.main(args=words, prog_name="runq", standalone_mode=False)
+        return int(result or 0)
+    except RunqError as error:
+        if debug:
+            raise
+        _show(error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`runq nights | head`): nothing is left to say, and nowhere to say it.
+        _silence_stdout()
+        return 0
+    except OSError as error:
+        if debug:
+            raise
+        click.echo(f"error: {error}", err=True)
+        click.echo("  check the path and its permissions; --debug shows the traceback", err=True)
+        return 1
+
+
+def _show(error: Any) -> None:
+    problems = getattr(error, "problems", (error,))
+    for problem in problems:
+        click.echo(
+            f"error: {problem.where}: {problem.message}" if problem.where else f"error: {problem.message}",
+            err=True,
+        )
+        if problem.remedy:
+            click.echo(f"  {problem.remedy}", err=True)
+    if len(problems) > 1:
+        click.echo(f"{len(problems)} problems", err=True)
+
+
+def _silence_stdout() -> None:
+    import os
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Arguments and options that several commands share, and how they find the queue and the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from runq_schemas.errors import UsageError
+
+from runq import paths
+
+if TYPE_CHECKING:
+    from runq.prepare import PreparedQueue
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+queue_argument = click.argument("queue", type=click.Path(path_type=Path))
+
+runs_option = click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The runs folder, with journal and bundles.  [default: $RUNQ_RUNS, else 'runs' beside the queue file]",
+)
+base_dir_option = click.option(
+    "--base-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="What relative paths in the queue file are relative to, and the steps' working directory."
+    "  [default: the queue file's folder]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
+night_argument = click.argument("night", required=False)
+
+
+def only_option(function: F) -> F:
+    """``--only e0,e2``."""
+    return click.option(
+        "--only",
+        metavar="ENTRIES",
+        help="Run these entries only, for example 'e0,e2' or '0,2'; counted from 0.",
+    )(function)
+
+
+def entry_number(text: str) -> int:
+    """``e3`` or ``3`` as 3.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    digits = text.strip().removeprefix("e")
+    if not digits.isdecimal():
+        raise UsageError(f"{text!r} is not an entry", remedy="give its number from 0, for example e2")
+    return int(digits)
+
+
+def entry_numbers(text: str | None) -> frozenset[int] | None:
+    """The entries of ``--only``; ``None`` when it is not given."""
+    if text is None:
+        return None
+    return frozenset(entry_number(word) for word in text.split(",") if word.strip())
+
+
+def prepared_queue(queue: Path, base_dir: Path | None) -> PreparedQueue:
+    """Read and prepare a queue file.
+
+    Raises:
+        QueueFileError: with every problem.
+    """
+    from runq_schemas.parse import load_queue
+
+    from runq.discovery import Plugins
+    from runq.prepare import prepare
+
+    path = queue.absolute()
+    spec = load_queue(path)
+    base = (base_dir or path.parent).absolute()
+    return prepare(spec, base_dir=base, plugins=Plugins(), environ=os.environ, cwd=Path.cwd())
+
+
+def runs_beside(queue: Path, option: Path | None) -> Path:
+    """The runs folder of a command with a queue file."""
+    return paths.runs_dir(option, environ=os.environ, beside=queue.absolute().parent)
+
+
+def journal_of(option: Path | None) -> Path:
+    """The journal for a command without a queue file.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return paths.existing_journal(paths.runs_dir(option, environ=os.environ, beside=None))

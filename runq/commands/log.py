@@ -1,0 +1,70 @@
+"""`runq log`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from runq_schemas.errors import UsageError
+
+from runq.commands.arguments import entry_number, journal_of, runs_option
+
+FOLLOW_EVERY_S = 0.5
+
+
+@click.command("log")
+@click.argument("entry")
+@click.argument("step", required=False)
+@click.option("--night", metavar="NIGHT", help="The night, by id or folder.  [default: the latest]")
+@click.option("--attempt", type=click.IntRange(min=1), help="The attempt.  [default: the last]")
+@click.option("-f", "--follow", is_flag=True, help="Go on as the log grows, until the attempt ends.")
+@runs_option
+def command(
+    entry: str, step: str | None, night: str | None, attempt: int | None, follow: bool, runs: Path | None
+) -> int:
+    """Show the log of ENTRY's STEP (by default its last step that ran), for example `runq log e1 judge -f`.
+
+    STEP may be `server`: the log of the server that the reset backend started.
+    """
+    from runq_journal.reader import JournalReader
+
+    from runq.logs import clean
+    from runq.replay import chosen
+
+    number, journal = entry_number(entry), journal_of(runs)
+    with JournalReader.open(journal) as reader:
+        wanted = chosen([row["night"] for row in reader.nights()], night)
+        started = [
+            event
+            for event in reader.events(night=wanted, entry=number, kinds=("step.started", "server.started"))
+            if (event.step == step if step else event.kind == "step.started")
+            and (attempt is None or event.attempt == attempt)
+        ]
+    if not started:
+        what = f"step {step!r}" if step else "step"
+        raise UsageError(f"no {what} of e{number} ran in {wanted}", remedy="`runq status` shows what ran")
+    path = Path(started[-1].data["log"])
+    where = (wanted, started[-1].entry, started[-1].step, started[-1].attempt)
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            while True:
+                ended = not follow or _ended(journal, where)
+                for line in stream:
+                    click.echo(clean(line.rstrip("\n")))
+                if ended:
+                    return 0
+                time.sleep(FOLLOW_EVERY_S)
+    except FileNotFoundError:
+        raise UsageError(f"the log {path} is gone", remedy="it was moved or pruned") from None
+
+
+def _ended(journal: Path, where: tuple[str, int | None, str | None, int | None]) -> bool:
+    from runq_journal.reader import JournalReader
+
+    night, entry, step, attempt = where
+    with JournalReader.open(journal) as reader:
+        return any(
+            event.attempt == attempt
+            for event in reader.events(night=night, entry=entry, step=step, kinds=("step.finished", "server.finished"))
+        )

@@ -1,0 +1,109 @@
+"""`runq night`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from runq_schemas.errors import UsageError
+
+from runq.commands.arguments import (
+    base_dir_option,
+    entry_numbers,
+    json_option,
+    only_option,
+    prepared_queue,
+    queue_argument,
+    runs_beside,
+    runs_option,
+)
+
+if TYPE_CHECKING:
+    from runq.night import NightRequest
+
+
+@click.command("night")
+@queue_argument
+@click.option("--resume", is_flag=True, help="Continue the latest night of this queue that is not complete.")
+@click.option("--night", metavar="NIGHT", help="With --resume: the night to continue, by id or folder.")
+@click.option("--dry-run", is_flag=True, help="Show what would run and write nothing; the same as `runq plan`.")
+@only_option
+@runs_option
+@base_dir_option
+@json_option
+def command(
+    queue: Path,
+    resume: bool,
+    night: str | None,
+    dry_run: bool,
+    only: str | None,
+    runs: Path | None,
+    base_dir: Path | None,
+    as_json: bool,
+) -> int:
+    """Run the entries of QUEUE one by one.
+
+    For each: reset the endpoint, wait until memory is proven back, run the steps, record. Whatever goes wrong costs
+    its entry, never the night. Ctrl-C stops the running step and records it; a second Ctrl-C kills at once.
+
+    Progress goes to standard error; --json prints the summary on standard output at the end.
+    """
+    if night and not resume:
+        raise UsageError("--night names the night to resume", remedy="add --resume")
+    if dry_run:
+        from runq.commands.plan import show_plan
+
+        return show_plan(queue, resume=resume, night=night, only=only, runs=runs, base_dir=base_dir, as_json=as_json)
+    from runq.night import NightRequest
+
+    request = NightRequest(
+        queue=prepared_queue(queue, base_dir),
+        runs=runs_beside(queue, runs),
+        resume=resume,
+        night=night,
+        only=entry_numbers(only),
+    )
+    return run_and_show(request, as_json=as_json)
+
+
+def run_and_show(request: NightRequest, *, as_json: bool) -> int:
+    """Run a night with progress, and say how it ended and what to do next. Returns the exit code."""
+    from runq_journal.reader import JournalReader
+
+    from runq.night import resume_command, run_night
+    from runq.paths import JOURNAL_NAME, queue_dir
+    from runq.processes import Interrupts
+    from runq.progress import closing, observer
+    from runq.summary import build
+
+    with Interrupts() as interrupts, observer(_estimates(request.runs / JOURNAL_NAME)) as watching:
+        result = run_night(request, interrupts=interrupts, observer=watching)
+    with JournalReader.open(result.runs / JOURNAL_NAME) as reader:
+        summary = build(reader, result.night)
+    queue_path = request.queue.spec.path
+    default_runs = queue_path.parent / "runs"
+    resume_words = resume_command(queue_path, result.night, result.runs, default_runs=default_runs)
+    closing(
+        summary,
+        folder=queue_dir(result.runs, result.night),
+        resume=resume_words if result.complete < result.total else None,
+        earlier=resume_command(queue_path, result.earlier, result.runs, default_runs=default_runs)
+        if result.earlier
+        else None,
+        ran=result.ran,
+    )
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    return result.exit_code
+
+
+def _estimates(journal: Path) -> dict[tuple[str, str, str], float]:
+    """The usual duration of each (step, model id, pack), for the display; empty before the first night."""
+    from runq_journal.reader import JournalReader
+
+    if not journal.exists():
+        return {}
+    with JournalReader.open(journal) as reader:
+        return {(row["step"], row["model_id"], row["pack"] or ""): row["seconds"] for row in reader.durations()}

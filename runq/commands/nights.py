@@ -1,0 +1,31 @@
+"""`runq nights`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from runq.commands.arguments import journal_of, json_option, runs_option
+
+
+@click.command("nights")
+@runs_option
+@json_option
+def command(runs: Path | None, as_json: bool) -> int:
+    """List all nights of the journal, newest first."""
+    from runq_journal.reader import JournalReader
+
+    with JournalReader.open(journal_of(runs)) as reader:
+        rows = [reader.night_summary(row["night"]) for row in reader.nights()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    for row in rows:
+        counts = f"{row['complete']}/{row['total']} complete"
+        failed = f", {row['failed']} failed" if row["failed"] else ""
+        click.echo(f"{row['night']}  {row['state']:<11}  {counts}{failed}  {row['queue_path']}")
+    if not rows:
+        click.echo("no night yet", err=True)
+    return 0

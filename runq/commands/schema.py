@@ -1,0 +1,20 @@
+"""`runq schema`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("schema")
+def command() -> int:
+    """Print the JSON Schema of queue files.
+
+    An editor with a YAML language server completes and checks a queue file that begins with
+    `# yaml-language-server: $schema=PATH`.
+    """
+    from runq_schemas.json_schema import queue_json_schema
+
+    click.echo(json.dumps(queue_json_schema(), indent=2, ensure_ascii=False))
+    return 0

@@ -1,0 +1,253 @@
+"""Before a step: evict, prove it, wait until memory is back, record the baseline, start the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+from runq_schemas.errors import JournalError, RunqError
+from runq_schemas.events import (
+    CooldownStarted,
+    ResetFinished,
+    ResetStarted,
+    SettledProbe,
+    SettleFinished,
+    SettleStarted,
+    SettleStatus,
+)
+
+from runq.plugin import Probe, ResetContext, ResetOutcome, StartsServer, Step
+from runq.prepare import PreparedEntry
+from runq.settle import wait_until_settled
+
+if TYPE_CHECKING:
+    from runq.night_context import NightContext
+
+
+class NotReadyError(Exception):
+    """The endpoint is not fit for the entry's next step; ``stop_night`` when the queue file says so."""
+
+    def __init__(self, reason: str, *, status: str, stop_night: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.stop_night = stop_night
+
+
+@attrs.frozen(kw_only=True)
+class Baseline:
+    """Memory after the reset, per probe, in MB, and whether it is proven clean."""
+
+    mb: Mapping[str, float]
+    proven: bool
+
+
+def why_dirty(outcome: ResetOutcome, settled: SettleFinished, *, can_verify: bool) -> str:
+    """Why the baseline is not clean in the sense of ``on_dirty``; empty when it is.
+
+    A backend that cannot verify at all, such as ``none``, is no reason by itself.
+    """
+    if outcome.verdict == "failed":
+        return outcome.reason or "the reset failed"
+    if settled.status == "dirty":
+        loaded = sorted({name for probe in settled.probes for name in probe.still_loaded or ()})
+        return f"still loaded: {', '.join(loaded)}" if loaded else "memory stayed above the proven baseline"
+    if settled.status == "timeout":
+        return "memory did not settle"
+    if outcome.verdict == "unverified" and can_verify:
+        return outcome.reason or "the reset could not be verified"
+    return ""
+
+
+@attrs.define
+class EndpointReady:
+    """Makes the endpoint of one entry ready."""
+
+    context: NightContext
+    prepared: PreparedEntry
+
+    def before(self, step: Step) -> Baseline:
+        """Reset, settle, cool down and start the server for a step.
+
+        Raises:
+            NotReadyError: ``on_dirty`` says not to go on, or the server did not start.
+        """
+        policy = self.prepared.spec.on_dirty
+        tries = 2 if policy == "retry" else 1
+        for number in range(1, tries + 1):
+            outcome = self._reset(step)
+            settled = self._settle(outcome)
+            dirty = why_dirty(outcome, settled, can_verify=self.prepared.reset.can_verify)
+            if not dirty:
+                break
+            self._warn_dirty(dirty, outcome, again=number < tries)
+        if dirty and policy in ("skip", "stop"):
+            raise NotReadyError(f"the baseline is not clean: {dirty}", status="skipped", stop_night=policy == "stop")
+        self._cooldown()
+        self._start_server(step)
+        return Baseline(mb=settled.baseline_mb, proven=settled.proven)
+
+    def _warn_dirty(self, dirty: str, outcome: ResetOutcome, *, again: bool) -> None:
+        then = "the reset is tried once more" if again else f"on_dirty: {self.prepared.spec.on_dirty}"
+        self.context.recorder.warn(
+            f"the baseline is not clean: {dirty} ({then})", outcome.remedy, entry=self.prepared.entry.id
+        )
+
+    def _reset_context(self) -> ResetContext:
+        return ResetContext(
+            entry=self.prepared.entry,
+            supervisor=self.context.servers.for_entry(self.prepared),
+            sleep=self.context.interrupts.sleep,
+            clock=self.context.clock,
+            env={**self.context.environ, **self.prepared.env},
+        )
+
+    def _reset(self, step: Step) -> ResetOutcome:
+        recorder, entry = self.context.recorder, self.prepared.entry.id
+        backend, name = self.prepared.reset, self.prepared.spec.reset.name
+        recorder.event(ResetStarted(backend=name, before_step=step.name), entry=entry)
+        started = self.context.clock()
+        if not isinstance(backend, StartsServer):
+            self.context.servers.stop_all()  # of an earlier entry with another backend
+        try:
+            outcome = backend.reset(self._reset_context())
+        except JournalError:
+            raise
+        except RunqError as error:
+            outcome = ResetOutcome(verdict="failed", reason=error.message, remedy=error.remedy)
+        except Exception as error:  # a backend is a plugin: what it raises is a failed reset
+            outcome = ResetOutcome(verdict="failed", reason=f"{type(error).__name__}: {error}")
+        self.context.interrupts.check()
+        recorder.event(
+            ResetFinished(
+                backend=name,
+                verdict=outcome.verdict,
+                loaded_before=outcome.loaded_before,
+                loaded_after=outcome.loaded_after,
+                seconds=round(self.context.clock() - started, 3),
+                reason=outcome.reason,
+                remedy=outcome.remedy,
+                details=dict(outcome.details),
+            ),
+            entry=entry,
+        )
+        if outcome.verdict == "unverified" and outcome.remedy and not backend.can_verify:
+            recorder.warn(outcome.reason, outcome.remedy, entry=entry)
+        return outcome
+
+    def _loaded(self, outcome: ResetOutcome) -> Sequence[str] | None:
+        """The models still there; ``[]`` only where the reset was verified, ``None`` where nobody can tell."""
+        try:
+            names = self.prepared.reset.loaded(self._reset_context())
+        except JournalError:
+            raise
+        except Exception:  # a backend that cannot answer now has not proven anything
+            return None
+        if names:
+            return names
+        return [] if outcome.verdict == "verified" else None
+
+    def _settle(self, outcome: ResetOutcome) -> SettleFinished:
+        recorder, entry = self.context.recorder, self.prepared.entry.id
+        references = self._references()
+        recorder.event(SettleStarted(reference_mb=references), entry=entry)
+        started = self.context.clock()
+        settled: list[SettledProbe] = []
+        for label, probe in self.prepared.probes.items():
+            one = self._settle_probe(label, probe, references[label], outcome, started)
+            if one is not None:
+                settled.append(one)
+        finished = SettleFinished(
+            status=_worst([one.status for one in settled]),
+            proven=bool(settled) and all(one.proven for one in settled),
+            waited_s=round(self.context.clock() - started, 3),
+            baseline_mb={one.probe: one.final_mb for one in settled},
+            probes=tuple(settled),
+        )
+        recorder.event(finished, entry=entry)
+        return finished
+
+    def _settle_probe(
+        self, label: str, probe: Probe, reference: float | None, outcome: ResetOutcome, started: float
+    ) -> SettledProbe | None:
+        settle = self.prepared.spec.settle
+        left = max(0.0, settle.timeout_s - (self.context.clock() - started))
+
+        def poll() -> float:
+            reading = probe.read_mb()
+            self.context.recorder.tick(
+                entry=self.prepared.entry.id,
+                step="settle",
+                seconds=self.context.clock() - started,
+                memory_mb=reading,
+            )
+            return reading
+
+        try:
+            result = wait_until_settled(
+                poll,
+                settle=attrs.evolve(settle, timeout_s=left),
+                reference_mb=reference,
+                loaded=lambda: self._loaded(outcome),
+                sleep=self.context.interrupts.sleep,
+                clock=self.context.clock,
+            )
+        except JournalError:
+            raise
+        except Exception as error:  # a probe is a plugin; its failure costs its figure
+            self.context.recorder.warn(
+                f"the probe {label!r} could not be read: {error}",
+                "its figures are missing; choose another with `probes:`",
+                entry=self.prepared.entry.id,
+            )
+            return None
+        return SettledProbe(
+            probe=label,
+            status=result.status,
+            proven=result.proven,
+            waited_s=round(result.waited_s, 3),
+            start_mb=round(result.start_mb, 1),
+            final_mb=round(result.final_mb, 1),
+            polls=result.polls,
+            reference_mb=reference,
+            still_loaded=tuple(result.still_loaded),
+        )
+
+    def _references(self) -> dict[str, float | None]:
+        """The last baseline of this night after a verified reset, in this boot, per probe."""
+        with self.context.recorder.journal.reader() as reader:
+            known = reader.references(self.context.recorder.night, self.context.boot_id)
+        return {label: known.get(label) for label in self.prepared.probes}
+
+    def _cooldown(self) -> None:
+        seconds = self.prepared.spec.cooldown_s
+        if seconds > 0:
+            self.context.recorder.event(CooldownStarted(seconds=seconds), entry=self.prepared.entry.id)
+            self.context.interrupts.sleep(seconds)
+
+    def _start_server(self, step: Step) -> None:
+        backend = self.prepared.reset
+        if not isinstance(backend, StartsServer):
+            return
+        model = step.model or self.prepared.entry.model
+        try:
+            backend.start(self._reset_context(), model)
+        except JournalError:
+            raise
+        except RunqError as error:
+            self.context.servers.stop_all()
+            remedy = f". {error.remedy}" if error.remedy else ""
+            raise NotReadyError(
+                f"the server for {model.id} did not start: {error.message}{remedy}", status="failed"
+            ) from error
+        except Exception:
+            self.context.servers.stop_all()
+            raise
+
+
+def _worst(statuses: Sequence[SettleStatus]) -> SettleStatus:
+    """The worst of several probes; ``timeout`` when none could be read."""
+    if "dirty" in statuses:
+        return "dirty"
+    return "timeout" if "timeout" in statuses or not statuses else "settled"

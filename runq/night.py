@@ -1,0 +1,271 @@
+"""The night: locks, orphans, plan, entries one by one, summaries, and an end that is always recorded."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+from runq_schemas.events import (
+    NightFinished,
+    NightInterrupted,
+    NightResumed,
+    NightStarted,
+    ServerFinished,
+    StepFinished,
+)
+
+from runq import paths, planning
+from runq.entry_run import run_entry
+from runq.host import this_host, versions
+from runq.locks import night_locks, own_holder
+from runq.night_context import GRACE_S, NightContext
+from runq.prepare import PreparedQueue
+from runq.record import Observer, Recorder, Silent
+from runq.redact import Redactor
+
+if TYPE_CHECKING:
+    from runq_journal.journal import Journal
+
+    from runq.processes import Stopper
+
+
+@attrs.frozen(kw_only=True)
+class NightRequest:
+    """What to run.
+
+    Args:
+        runs: the runs folder.
+        resume: continue a night instead of starting one; ``night`` names it, else the latest that is incomplete.
+        only: entry ids; ``None`` for all.
+        forced: per entry id, steps to run again although they are done (with ``resume``).
+    """
+
+    queue: PreparedQueue
+    runs: Path
+    resume: bool = False
+    night: str | None = None
+    only: frozenset[int] | None = None
+    forced: Mapping[int, frozenset[str]] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class NightResult:
+    """How a night ended. ``ran`` is False when nothing was left to do."""
+
+    night: str
+    runs: Path
+    total: int
+    complete: int
+    ran: bool
+    interrupted: str | None = None
+    selected_complete: bool = False
+    earlier: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every selected entry is complete, 130 when interrupted, else 1."""
+        if self.interrupted:
+            return 130
+        return 0 if self.selected_complete else 1
+
+
+def run_night(
+    request: NightRequest,
+    *,
+    interrupts: Stopper,
+    observer: Observer | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+    grace_s: float = GRACE_S,
+) -> NightResult:
+    """Run or resume a night.
+
+    Raises:
+        LockedError: another night holds the journal or an endpoint.
+        JournalError: the journal cannot be written or is damaged.
+        UsageError: the night to resume does not exist.
+    """
+    from runq_journal.journal import Journal
+
+    from runq.processes import become_subreaper, boot_id
+
+    queue, journal_path = request.queue, request.runs / paths.JOURNAL_NAME
+    started = now()
+    holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=journal_path)
+    endpoints = [url for entry in queue.entries for url in entry.endpoints()]
+    options = {"entries": [entry.settings() for entry in queue.entries]}
+    redact = Redactor.of(dict(os.environ), options)
+    with ExitStack() as stack:
+        stack.enter_context(night_locks(journal_path, endpoints, holder))
+        journal = stack.enter_context(Journal.open(journal_path, redact=redact))
+        become_subreaper()
+        _close_dead_nights(journal, interrupts)
+        night, works, earlier = _choose(request, journal, started)
+        recorder = Recorder(journal=journal, night=night, observer=observer or Silent())
+        context = NightContext(
+            recorder=recorder,
+            interrupts=interrupts,
+            clock=clock,
+            boot_id=boot_id(),
+            runs=request.runs,
+            grace_s=grace_s,
+        )
+        if request.resume and not planning.left(works):
+            return _result(context, works, request, ran=False, earlier=None)
+        _start(context, request, works, started)
+        interrupted = _run_all(context, works)
+        return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
+
+
+def _choose(
+    request: NightRequest, journal: Journal, started: datetime
+) -> tuple[str, tuple[planning.Work, ...], str | None]:
+    """The night's id, its work, and an earlier incomplete night of the same queue that a resume would continue."""
+    with journal.reader() as reader:
+        mine = planning.nights_of(reader, request.queue)
+        if not request.resume:
+            earlier = next((n for n in mine if reader.todo(n)), None)
+            taken = frozenset(row["night"] for row in reader.nights())
+            night = paths.new_night_id(started, request.runs, taken)
+            return night, planning.fresh(request.queue, only=request.only), earlier
+        night = planning.night_to_resume(reader, request.queue, request.night, request.runs)
+        works = planning.resumed(request.queue, reader, night, only=request.only, forced=request.forced)
+        return night, works, None
+
+
+def _start(context: NightContext, request: NightRequest, works: Sequence[planning.Work], started: datetime) -> None:
+    queue = request.queue
+    cls = NightResumed if request.resume else NightStarted
+    context.queue_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    context.recorder.event(
+        cls(
+            queue_path=str(queue.spec.path),
+            queue_sha256=queue.spec.sha256,
+            base_dir=str(queue.base_dir),
+            runs_dir=str(request.runs),
+            queue_dir=str(context.queue_dir),
+            started_local=started.isoformat(timespec="seconds"),
+            entries=tuple(work.planned() for work in works),
+            host=this_host(),
+            boot_id=context.boot_id,
+            pid=os.getpid(),
+            versions=versions(),
+            plugins=queue.plugins,
+            only=None if request.only is None else tuple(sorted(request.only)),
+        )
+    )
+
+
+def _run_all(context: NightContext, works: Sequence[planning.Work]) -> str | None:
+    """Run every entry. Returns the signal's name when one ended the night. Servers are gone afterwards."""
+    from runq.processes import Interrupted
+
+    interrupted: str | None = None
+    hung_up = False
+    try:
+        for work in works:
+            context.interrupts.check()
+            if context.interrupts.hung_up and not hung_up:
+                hung_up = True
+                context.recorder.warn("the terminal was closed; the night goes on", "see `runq status`")
+            if not work.runs:
+                continue
+            outcome = run_entry(context, work.prepared, work.decisions, work.past)
+            write_summary(context)
+            if outcome.stop_night:
+                context.recorder.warn(f"on_dirty: stop ended the night: {outcome.reason}", "resume it with --resume")
+                break
+    except Interrupted as error:
+        interrupted = str(error)
+    finally:
+        context.servers.stop_all()
+    if interrupted:
+        context.recorder.event(NightInterrupted(reason=interrupted))
+    else:
+        with context.recorder.journal.reader() as reader:
+            row = reader.night_summary(context.recorder.night)
+        context.recorder.event(NightFinished(total=row["total"], complete=row["complete"]))
+    write_summary(context)
+    return interrupted
+
+
+def write_summary(context: NightContext) -> None:
+    """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
+    from runq.summary import write
+
+    try:
+        with context.recorder.journal.reader() as reader:
+            write(reader, context.recorder.night, context.queue_dir)
+    except OSError as error:
+        context.recorder.warn(
+            f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"
+        )
+
+
+def _result(
+    context: NightContext,
+    works: Sequence[planning.Work],
+    request: NightRequest,
+    *,
+    ran: bool,
+    interrupted: str | None = None,
+    earlier: str | None,
+) -> NightResult:
+    night = context.recorder.night
+    with context.recorder.journal.reader() as reader:
+        open_entries = {row["entry"] for row in reader.todo(night)}
+    ids = [work.prepared.entry.id for work in works]
+    chosen = [work.prepared.entry.id for work in works if work.selected]
+    return NightResult(
+        night=night,
+        runs=request.runs,
+        total=len(ids),
+        complete=sum(1 for number in ids if number not in open_entries),
+        ran=ran,
+        interrupted=interrupted,
+        selected_complete=all(number not in open_entries for number in chosen),
+        earlier=earlier,
+    )
+
+
+def _close_dead_nights(journal: Journal, interrupts: Stopper) -> None:
+    """End what an earlier runner left running, and record that it died. We hold the lock, so it is dead."""
+    from runq.processes import Recorded, sweep
+
+    with journal.reader() as reader:
+        open_runs = reader.unfinished()
+    recorded = [
+        Recorded(pid=row["pid"], created_at=row["created_at"], boot_id=row["boot_id"])
+        for row in open_runs
+        if row["pid"] is not None
+    ]
+    ended = sweep(journal.uuid, recorded, kill_now=lambda: interrupts.kill_now)
+    for row in open_runs:
+        survivors = tuple(ended.survivors)
+        reason = "the runner died while it was running"
+        event = (
+            ServerFinished(stopped=False, reason=reason, survivors=survivors)
+            if row["step"] == "server"
+            else StepFinished(status="interrupted", reason=reason, survivors=survivors)
+        )
+        journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
+    with journal.reader() as reader:
+        dead = reader.unfinished_nights()
+    for night in dead:
+        journal.append(NightInterrupted(reason="the runner died"), night=night)
+
+
+def resume_command(queue: Path, night: str, runs: Path, *, default_runs: Path) -> str:
+    """The exact command that continues a night."""
+    import shlex
+
+    words = ["runq", "night", str(queue), "--resume", "--night", night]
+    if runs != default_runs:
+        words += ["--runs", str(runs)]
+    return shlex.join(words)

@@ -1,0 +1,103 @@
+"""What one night hands down to its entries and steps: the journal, the effects, the places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from runq import paths
+from runq.plugin import Probe
+from runq.prepare import PreparedEntry
+from runq.record import Recorder
+from runq.sampling import Sampler, SampleRow
+
+if TYPE_CHECKING:
+    from runq.processes import Child, Ended, Stopper, Tree
+    from runq.servers import NightServers
+
+GRACE_S = 10.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+def utc_now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
+@attrs.define(kw_only=True)
+class NightContext:
+    """The effects of a night, injected so that tests can play them."""
+
+    recorder: Recorder
+    interrupts: Stopper
+    clock: Callable[[], float]
+    boot_id: str
+    runs: Path
+    environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
+    grace_s: float = GRACE_S
+    servers: NightServers = attrs.field(init=False)
+
+    @servers.default
+    def _no_server_yet(self) -> NightServers:
+        from runq.servers import NightServers
+
+        return NightServers(self)
+
+    @property
+    def queue_dir(self) -> Path:
+        """Where this night's summaries and logs are."""
+        return paths.queue_dir(self.runs, self.recorder.night)
+
+    def log_path(self, entry: int, step: str, attempt: int) -> Path:
+        """The log of an attempt."""
+        return paths.log_path(self.queue_dir, entry, step, attempt)
+
+    def step_env(self, prepared: PreparedEntry, mark: tuple[int, str, int]) -> dict[str, str]:
+        """The runner's environment, the entry's ``env``, and the mark that names the process's origin."""
+        from runq.processes import MARK_VARIABLE, step_mark
+
+        uuid = self.recorder.journal.uuid
+        return {
+            **self.environ,
+            **prepared.env,
+            MARK_VARIABLE: step_mark(uuid, self.recorder.night, *mark),
+        }
+
+    def spawn(self, argv: Sequence[str], prepared: PreparedEntry, *, log: Path, mark: tuple[int, str, int]) -> Child:
+        """Start a process in a session of its own, in the base folder, both streams to its log.
+
+        Raises:
+            SpawnError: it could not be started.
+        """
+        from runq.processes import spawn
+
+        return spawn(argv, cwd=prepared.entry.base_dir, env=self.step_env(prepared, mark), log_path=log)
+
+    def end_tree(self, tree: Tree) -> Ended:
+        """End a step's whole tree; servers of the reset backend are spared."""
+        from runq.processes import end_tree
+
+        return end_tree(
+            tree,
+            grace_s=self.grace_s,
+            kill_now=lambda: self.interrupts.kill_now,
+            spare=self.servers.marks(),
+        )
+
+    def sampler(self, probes: Mapping[str, Probe], entry: int, step: str) -> Sampler:
+        """A sampler that writes to the journal's samples."""
+        from runq_journal import Sample
+
+        journal, night = self.recorder.journal, self.recorder.night
+
+        def write(rows: list[SampleRow]) -> None:
+            journal.add_samples(
+                Sample(night=night, at=at, entry=entry, step=step, probe=probe, mb=mb) for at, probe, mb in rows
+            )
+
+        return Sampler(probes=probes, now=utc_now, write=write)

@@ -1,0 +1,219 @@
+"""What a night will run: the queue as it is now, joined with what the journal and the bundles say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from runq_schemas.errors import UsageError
+from runq_schemas.events import PlannedEntry, PlannedStep
+
+from runq import artifacts
+from runq.identity import identity_of, step_parts
+from runq.prepare import PreparedEntry, PreparedQueue
+from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries
+
+if TYPE_CHECKING:
+    from runq_journal.reader import JournalReader
+
+
+@attrs.frozen(kw_only=True)
+class Work:
+    """One entry of the file, with its number in the night and what is to be done."""
+
+    prepared: PreparedEntry
+    identities: Mapping[str, str | None]
+    past: Mapping[str, PastStep]
+    decisions: tuple[StepDecision, ...]
+    selected: bool
+
+    @property
+    def runs(self) -> bool:
+        """Whether any step of it runs this time."""
+        return self.selected and any(decision.run for decision in self.decisions)
+
+    def planned(self) -> PlannedEntry:
+        """The entry as `night.started` records it."""
+        spec = self.prepared.spec
+        return PlannedEntry(
+            id=self.prepared.entry.id,
+            index=spec.index,
+            model=spec.model.canonical(),
+            config=spec.config,
+            pack=spec.pack,
+            judge_config=spec.judge_config,
+            judge_model=spec.judge_model,
+            steps=tuple(
+                PlannedStep(
+                    name=d.step,
+                    identity=self.identities[d.step] or "",
+                    run=d.run and self.selected,
+                    why=d.why if self.selected else "not selected by --only",
+                )
+                for d in self.decisions
+            ),
+            settings=self.prepared.settings(),
+        )
+
+
+def fresh(queue: PreparedQueue, *, only: frozenset[int] | None = None) -> tuple[Work, ...]:
+    """The work of a new night: everything, numbered by position."""
+    return _works(queue, list(range(len(queue.entries))), {}, only, {})
+
+
+def resumed(
+    queue: PreparedQueue,
+    reader: JournalReader,
+    night: str,
+    *,
+    only: frozenset[int] | None = None,
+    forced: Mapping[int, frozenset[str]] | None = None,
+) -> tuple[Work, ...]:
+    """The work that is left of a night, entries recognised by content.
+
+    Args:
+        only: entry ids to run.
+        forced: per entry id, steps to run again although they are done.
+    """
+    marks: dict[int, EntryMark] = {}
+    for plan in reader.plans(night):
+        for entry in plan["entries"]:
+            key = (entry["config"] or "", entry["pack"] or "", entry["model"]["id"])
+            first = entry["steps"][0]["identity"] or None
+            marks[entry["id"]] = EntryMark(key=key, identity=first)
+    past = _past(reader, night)
+    for number, steps in past.items():
+        # What really ran says more than what was planned: a pack may have been edited in between.
+        ran = next((step.identity for step in steps.values() if step.identity), None)
+        if number in marks and ran is not None:
+            marks[number] = attrs.evolve(marks[number], identity=ran)
+    now = [EntryMark(key=p.spec.key, identity=_identities(p)[1][p.steps[0].name]) for p in queue.entries]
+    return _works(queue, number_entries(now, marks), past, only, forced or {})
+
+
+def _works(
+    queue: PreparedQueue,
+    numbers: list[int],
+    past: Mapping[int, Mapping[str, PastStep]],
+    only: frozenset[int] | None,
+    forced: Mapping[int, frozenset[str]],
+) -> tuple[Work, ...]:
+    unknown = sorted((only or frozenset()) - set(numbers))
+    if unknown:
+        raise UsageError(
+            f"there is no entry e{unknown[0]}",
+            remedy=f"entries are {', '.join(f'e{n}' for n in sorted(numbers))}",
+        )
+    works: list[Work] = []
+    for prepared, number in zip(queue.entries, numbers, strict=True):
+        parts, identities = _identities(prepared)
+        steps = past.get(number, {})
+        works.append(
+            Work(
+                prepared=attrs.evolve(prepared, entry=attrs.evolve(prepared.entry, id=number)),
+                identities=identities,
+                past=steps,
+                decisions=tuple(
+                    decide(
+                        [step.name for step in prepared.steps],
+                        parts,
+                        identities,
+                        steps,
+                        damage=lambda last: artifacts.damage(last.bundle, last.artifacts),
+                        forced=forced.get(number, frozenset()),
+                    )
+                ),
+                selected=only is None or number in only,
+            )
+        )
+    return tuple(works)
+
+
+def _identities(prepared: PreparedEntry) -> tuple[dict[str, dict[str, Any]], dict[str, str | None]]:
+    parts: dict[str, dict[str, Any]] = {}
+    identities: dict[str, str | None] = {}
+    predecessor: str | None = None
+    for step in prepared.steps:
+        try:
+            parts[step.name] = step_parts(
+                harness=prepared.spec.harness.name,
+                step=step,
+                model=prepared.entry.model,
+                predecessor=predecessor,
+            )
+        except OSError:  # the entry will fail when it runs, with the file's name
+            identities.update(dict.fromkeys([s.name for s in prepared.steps if s.name not in identities]))
+            break
+        identities[step.name] = predecessor = identity_of(parts[step.name])
+    return parts, identities
+
+
+def _past(reader: JournalReader, night: str) -> dict[int, dict[str, PastStep]]:
+    """The last word on every step of a night, by entry id."""
+    past: dict[int, dict[str, PastStep]] = {}
+    started: dict[tuple[int, str], Any] = {}
+    counts: dict[tuple[int, str], int] = {}
+    kinds = ("step.started", "step.finished")
+    for event in reader.events(night=night, kinds=kinds):
+        if event.entry is None or event.step is None:
+            continue
+        where = (event.entry, event.step)
+        steps = past.setdefault(event.entry, {})
+        if event.kind == "step.started":
+            started[where] = event
+            counts[where] = max(counts.get(where, 0), event.attempt or 1)
+        start = started.get(where)
+        finish = event.data if event.kind == "step.finished" else {}
+        steps[event.step] = PastStep(
+            status=finish.get("status", "running"),
+            reason=finish.get("reason", ""),
+            attempts=counts.get(where, 0),
+            identity=start.data.get("identity") if start else None,
+            identity_parts=start.data.get("identity_parts", {}) if start else {},
+            bundle=start.data.get("bundle") if start else None,
+            artifacts=tuple(finish.get("artifacts", ())),
+            outputs=tuple(finish.get("outputs", ())),
+            started_event=start.id if start else None,
+            finished_event=event.id if finish else None,
+        )
+    return past
+
+
+def nights_of(reader: JournalReader, queue: PreparedQueue) -> list[str]:
+    """The nights of this queue file, newest first: same path, or same content elsewhere."""
+    path, sha = str(queue.spec.path), queue.spec.sha256
+    return [row["night"] for row in reader.nights() if row["queue_path"] == path or row["queue_sha256"] == sha]
+
+
+def night_to_resume(reader: JournalReader, queue: PreparedQueue, asked: str | None, runs: Path) -> str:
+    """The night a resume continues: the one asked for (by id or folder), else the latest that has work left.
+
+    Where none has, the latest: the caller finds that nothing is left.
+
+    Raises:
+        UsageError: there is no such night, or none of this queue.
+    """
+    if asked is not None:
+        wanted = Path(asked).name.removesuffix("_queue")
+        known = [row["night"] for row in reader.nights()]
+        if wanted in known:
+            return wanted
+        raise UsageError(
+            f"the journal in {runs} has no night {asked!r}",
+            remedy=f"nights are {', '.join(known[:5])}; `runq nights` lists all"
+            if known
+            else "start one without --resume",
+        )
+    mine = nights_of(reader, queue)
+    if not mine:
+        raise UsageError(
+            f"the journal in {runs} has no night of {queue.spec.path}", remedy="start one without --resume"
+        )
+    return next((night for night in mine if left(resumed(queue, reader, night))), mine[0])
+
+
+def left(works: Iterable[Work]) -> bool:
+    """Whether anything is left to run."""
+    return any(work.runs for work in works)

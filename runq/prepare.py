@@ -1,0 +1,295 @@
+"""From a queue file's spec to entries that can run: plugins made, paths found, every refusal before the night."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+from runq_schemas.errors import QueueFileError, RunqError
+from runq_schemas.events import UsedPlugin
+from runq_schemas.queue import EntrySpec, PluginUse, QueueSpec
+
+from runq.discovery import Plugins
+from runq.paths import pack_id
+from runq.plugin import Entry, Harness, PluginError, Probe, ResetBackend, Step, default_timeout_s
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_FILES = ("config", "pack", "judge_config")
+
+
+@attrs.frozen(kw_only=True)
+class PreparedEntry:
+    """An entry with its plugins. ``entry.id`` is the position until the night gives it its number."""
+
+    spec: EntrySpec
+    entry: Entry
+    harness: Harness
+    reset: ResetBackend
+    probes: Mapping[str, Probe]
+    steps: tuple[Step, ...]
+    timeouts_s: Mapping[str, float]
+    stalls_s: Mapping[str, float | None]
+    reset_before: frozenset[str]
+    pack_id: str
+    env: Mapping[str, str] = attrs.field(repr=False)
+
+    def settings(self) -> dict[str, Any]:
+        """Every resolved setting as JSON data, plugin options included; may hold secrets."""
+        return {
+            "reset": _plugin_settings(self.spec.reset.name, self.reset),
+            "probes": [_plugin_settings(label, probe) for label, probe in self.probes.items()],
+            "harness": _plugin_settings(self.spec.harness.name, self.harness),
+            "settle": attrs.asdict(self.spec.settle),
+            "reset_before": sorted(self.reset_before),
+            "step_timeout_s": dict(self.timeouts_s),
+            "stall_timeout_s": dict(self.stalls_s),
+            "retries": self.spec.retries,
+            "retry_wait_s": self.spec.retry_wait_s,
+            "cooldown_s": self.spec.cooldown_s,
+            "env": {str(name): str(value) for name, value in self.env.items()},
+            "on_dirty": self.spec.on_dirty,
+        }
+
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints the entry uses, for the locks."""
+        own = self.reset.endpoint()
+        return tuple(dict.fromkeys([*([own] if own else []), *self.harness.endpoints(self.entry)]))
+
+
+@attrs.frozen(kw_only=True)
+class PreparedQueue:
+    """A queue file ready to run."""
+
+    spec: QueueSpec
+    base_dir: Path
+    entries: tuple[PreparedEntry, ...]
+    plugins: tuple[UsedPlugin, ...]
+
+
+def _plugin_settings(name: str, plugin: Any) -> dict[str, Any]:
+    fields = {field.alias: getattr(plugin, field.name) for field in attrs.fields(type(plugin)) if field.init}
+    return {"name": name, **_plain(fields)}
+
+
+def _plain(value: Any) -> Any:
+    if attrs.has(type(value)):
+        return _plain(attrs.asdict(value, recurse=False))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value)
+
+
+def prepare(
+    spec: QueueSpec, *, base_dir: Path, plugins: Plugins, environ: Mapping[str, str], cwd: Path
+) -> PreparedQueue:
+    """Make every entry's plugins and steps, and refuse whatever would fail tonight for a reason known now.
+
+    Args:
+        base_dir: what relative paths in the file are relative to, and the steps' working directory.
+        environ: the runner's environment, for ``${NAME}``.
+        cwd: the current directory, to recognise paths meant relative to it.
+
+    Raises:
+        QueueFileError: with every problem of the file.
+    """
+    problems: list[QueueFileError] = []
+    prepared: list[PreparedEntry] = []
+    used: list[tuple[str, str]] = []
+    for entry_spec in spec.entries:
+        making = _Making(spec, entry_spec, base_dir, plugins, environ, cwd)
+        made = making.entry()
+        problems += making.problems
+        used += making.used
+        if made is not None:
+            prepared.append(made)
+    if problems:
+        first, *others = problems
+        raise QueueFileError(first.message, where=first.where, remedy=first.remedy, others=tuple(others))
+    return PreparedQueue(spec=spec, base_dir=base_dir, entries=tuple(prepared), plugins=plugins.used(used))
+
+
+@attrs.define
+class _Making:
+    """One entry in the making, collecting its problems."""
+
+    spec: QueueSpec
+    written: EntrySpec
+    base_dir: Path
+    plugins: Plugins
+    environ: Mapping[str, str]
+    cwd: Path
+    problems: list[QueueFileError] = attrs.field(factory=list, init=False)
+    used: list[tuple[str, str]] = attrs.field(factory=list, init=False)
+
+    def entry(self) -> PreparedEntry | None:
+        files = {name: self._file(name) for name in _FILES}
+        entry = Entry(
+            id=self.written.index,
+            model=self.written.model,
+            judge_model=self.written.judge_model,
+            base_dir=self.base_dir,
+            **files,
+        )
+        reset = self._plugin("reset", "backend", self.written.reset, ResetBackend, "reset")
+        harness = self._plugin("harness", "harness", self.written.harness, Harness, "harness")
+        probes = self._probes()
+        env = self._env()
+        steps = self._steps(harness, entry) if harness is not None else ()
+        if harness is None or reset is None or self.problems:
+            return None
+        names = [step.name for step in steps]
+        self._known_steps("reset_before", self.written.reset_before or (), names)
+        self._known_steps("step_timeout_s", self.written.step_timeout_s, names, untried=("eval", "judge"))
+        stall = self.written.stall_timeout_s
+        if isinstance(stall, Mapping):
+            self._known_steps("stall_timeout_s", stall, names)
+        if self.problems:
+            return None
+        return PreparedEntry(
+            spec=self.written,
+            entry=entry,
+            harness=harness,
+            reset=reset,
+            probes=probes,
+            steps=steps,
+            timeouts_s={n: self.written.step_timeout_s.get(n, default_timeout_s(n)) for n in names},
+            stalls_s={n: stall.get(n) if isinstance(stall, Mapping) else stall for n in names},
+            reset_before=frozenset(self.written.reset_before or names[:1]),
+            pack_id=pack_id(entry.pack),
+            env=env,
+        )
+
+    def _problem(self, message: str, remedy: str, *path: str | int) -> None:
+        """A problem at a key of this entry, or of ``defaults`` where the entry leaves the key to them."""
+        here: tuple[str | int, ...] = ("entries", self.written.index)
+        in_defaults = bool(path) and (*here, path[0]) not in self.spec.marks
+        if in_defaults and ("defaults", path[0]) in self.spec.marks:
+            here = ("defaults",)
+        mark = self.spec.mark_of(*here, *path)
+        where = f"{self.spec.path.name}, entry {self.written.index}, line {mark.line}, column {mark.column}"
+        self.problems.append(QueueFileError(message, where=where, remedy=remedy))
+
+    def _file(self, key: str) -> Path | None:
+        text: str | None = getattr(self.written, key)
+        if text is None:
+            return None
+        path = self.base_dir / Path(text).expanduser()
+        if path.exists():
+            return path
+        if (self.cwd / text).exists():
+            self._problem(
+                f"{key} {text!r} is not in {self.base_dir}, but it is in the current directory",
+                f"paths are relative to the queue file's folder; add --base-dir {self.cwd}",
+                key,
+            )
+        else:
+            self._problem(f"{key} {text!r} does not exist", f"create {path}, or correct the path", key)
+        return path
+
+    def _plugin(self, kind: str, name_key: str, use: PluginUse, protocol: type[Any], *path: str | int) -> Any | None:
+        from runq_schemas.structure import OptionErrors
+
+        try:
+            made = self.plugins.make(kind, use.name, use.options)
+        except OptionErrors as errors:
+            for problem in errors.problems:
+                self._problem(f"{kind} plugin {use.name!r}: {problem.message}", problem.remedy, *path, *problem.path)
+            return None
+        except PluginError as error:
+            self._problem(error.message, error.remedy, *path, name_key)
+            return None
+        if not isinstance(made, protocol):
+            lacking = [m for m in _methods(protocol) if not hasattr(made, m)]
+            self._problem(
+                f"the {kind} plugin {use.name!r} lacks {', '.join(lacking)}",
+                "it was written for another version of runq; update or uninstall it",
+                *path,
+            )
+            return None
+        self.used.append((kind, use.name))
+        return made
+
+    def _probes(self) -> dict[str, Probe]:
+        probes: dict[str, Probe] = {}
+        for number, use in enumerate(self.written.probes):
+            probe = self._plugin("probe", "probe", use, Probe, "probes", number)
+            label = use.name if use.name not in probes else f"{use.name}-{number}"
+            if probe is not None:
+                probes[label] = probe
+        if not self.written.probes:
+            self._problem("probes is empty", "name at least one, for example `probes: [system]`", "probes")
+        return probes
+
+    def _env(self) -> dict[str, str]:
+        env: dict[str, str] = {}
+        for name, text in self.written.env.items():
+            missing = [v for v in _VARIABLE.findall(text) if v not in self.environ]
+            if missing:
+                self._problem(
+                    f"env {name} uses ${{{missing[0]}}}, which is not set",
+                    f"export {missing[0]} before starting runq, or correct the name",
+                    "env",
+                    name,
+                )
+                continue
+            env[str(name)] = _VARIABLE.sub(lambda match: self.environ[match.group(1)], text)
+        return env
+
+    def _steps(self, harness: Harness, entry: Entry) -> tuple[Step, ...]:
+        name = self.written.harness.name
+        lacking = [key for key in harness.requires() if getattr(self.written, key, None) is None]
+        for key in lacking:
+            self._problem(f"the harness {name!r} needs {key}", f"add `{key}: …` to this entry")
+        if lacking:
+            return ()
+        return self._guarded(lambda: self._checked(name, tuple(harness.steps(entry))), name)
+
+    def _checked(self, harness: str, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        names = [step.name for step in steps]
+        if not steps:
+            raise PluginError("it gives no steps", remedy="give it at least one step")
+        for name in names:
+            if not _STEP_NAME.fullmatch(name) or name == "server":
+                raise PluginError(f"{name!r} is not a step name", remedy="use letters, digits, _ and -; not `server`")
+            if names.count(name) > 1:
+                raise PluginError(f"two steps are named {name!r}", remedy="give each step its own name")
+        return steps
+
+    def _guarded(self, make: Callable[[], tuple[Step, ...]], name: str) -> tuple[Step, ...]:
+        try:
+            return make()
+        except RunqError as error:
+            self._problem(f"harness {name!r}: {error.message}", error.remedy, "harness")
+        except Exception as error:  # a plugin may raise anything; it stops only this queue
+            self._problem(
+                f"harness {name!r} failed: {type(error).__name__}: {error}",
+                "report it to the plugin's author; --debug shows the traceback",
+                "harness",
+            )
+        return ()
+
+    def _known_steps(
+        self, key: str, given: Iterator[str] | Any, names: list[str], untried: tuple[str, ...] = ()
+    ) -> None:
+        """Refuse unknown step names; touchstone's files may time a judge that an entry has not."""
+        for step in given:
+            if step not in names and step not in untried:
+                self._problem(
+                    f"{key}: the harness {self.written.harness.name!r} has no step {step!r} here",
+                    f"its steps are {', '.join(names)}",
+                    key,
+                    *([step] if isinstance(given, Mapping) else []),
+                )
+
+
+def _methods(protocol: type[Any]) -> list[str]:
+    attributes = list(getattr(protocol, "__annotations__", {}))
+    return attributes + [name for name, value in vars(protocol).items() if callable(value) and name[0] != "_"]

@@ -1,0 +1,258 @@
+"""Ctrl-C and its like: the first one asks the night to stop, the second kills at once."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+_LONGEST_POLL_S = 3600.0
+"""poll(2) takes milliseconds in a C int; whoever waits longer waits again."""
+
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
+
+class Interrupted(BaseException):
+    """A signal asked the night to stop.
+
+    Not an `Exception`, as `KeyboardInterrupt` is none: a plugin that catches everything and tries again must
+    not swallow it.
+    """
+
+
+class Stopper(Protocol):
+    """What whoever waits must know about interruptions."""
+
+    @property
+    def requested(self) -> str | None:
+        """The name of the first signal that asked to stop."""
+        ...
+
+    @property
+    def kill_now(self) -> bool:
+        """Whether it was asked twice: no more grace."""
+        ...
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the terminal was closed (SIGHUP), which does not end the night."""
+        ...
+
+    @property
+    def wakeup_fd(self) -> int | None:
+        """Becomes readable when a signal arrives; ``None`` when nothing can wake a wait."""
+        ...
+
+    def drain(self) -> None:
+        """Make ``wakeup_fd`` unreadable again; look at ``requested`` after it, never before."""
+        ...
+
+    def check(self) -> None:
+        """Raise when it was asked to stop.
+
+        Raises:
+            Interrupted: it was.
+        """
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so many seconds.
+
+        Raises:
+            Interrupted: it was asked to stop, before or meanwhile.
+        """
+        ...
+
+
+class Interrupts:
+    """Counts SIGINT and SIGTERM and notes SIGHUP while it is entered.
+
+    In the main thread it takes the handlers over and gives them back on the way out, whatever happens. In
+    any other thread it installs nothing (only the main thread may) and everything else works. SIGINT is
+    handled even where a shell started us with it ignored, as scripts do for ``runq night ... &``: who sends
+    it means it. Nothing is printed here, so that a terminal that is gone does not matter.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._count = 0
+        self._requested: str | None = None
+        self._hung_up = False
+        self._old: dict[int, Any] = {}
+        self._old_fd: int | None = None
+        self._reader: socket.socket | None = None
+        self._writer: socket.socket | None = None
+
+    @property
+    def requested(self) -> str | None:
+        """The name of the first signal that asked to stop, as ``SIGINT``."""
+        return self._requested
+
+    @property
+    def count(self) -> int:
+        """How often it was asked to stop."""
+        return self._count
+
+    @property
+    def kill_now(self) -> bool:
+        """Whether it was asked twice: no more grace."""
+        return self._count >= 2
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the terminal was closed (SIGHUP), which does not end the night."""
+        return self._hung_up
+
+    @property
+    def wakeup_fd(self) -> int | None:
+        """Becomes readable when a signal arrives; ``None`` outside the ``with`` block."""
+        return self._reader.fileno() if self._reader else None
+
+    def request(self, name: str) -> None:
+        """Ask to stop, as the signal of that name does."""
+        self._count += 1
+        self._requested = self._requested or name
+        if self._writer is not None:
+            # Python runs handlers in the main thread some time after the signal woke a wait in another one.
+            with suppress(OSError):
+                self._writer.send(b"\0")
+
+    def drain(self) -> None:
+        """Make ``wakeup_fd`` unreadable again; look at ``requested`` after it, never before."""
+        if self._reader is not None:
+            with suppress(BlockingIOError):
+                while self._reader.recv(4096):
+                    pass
+
+    def check(self) -> None:
+        """Raise when it was asked to stop.
+
+        Raises:
+            Interrupted: it was.
+        """
+        if self._requested is not None:
+            raise Interrupted(self._requested)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so many seconds.
+
+        Raises:
+            Interrupted: it was asked to stop, before or meanwhile.
+        """
+        end = self._clock() + seconds
+        while True:
+            self.drain()
+            self.check()
+            left_s = end - self._clock()
+            if left_s <= 0:
+                return
+            wait_readable(left_s, self.wakeup_fd)
+
+    def __enter__(self) -> Self:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        if threading.current_thread() is threading.main_thread():
+            try:
+                # The C handler writes to it, so a signal that lands just before a wait ends that wait too;
+                # a flag set by the Python handler would be seen only after it.
+                self._old_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+                handlers = {"SIGINT": self._stop, "SIGTERM": self._stop, "SIGHUP": self._hang_up}
+                for name, handler in handlers.items():
+                    number = getattr(signal, name, None)  # Windows has no SIGHUP
+                    if number is not None:
+                        self._old[number] = signal.signal(number, handler)
+            except BaseException:
+                self._restore()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        while self._old:
+            number, handler = self._old.popitem()
+            # None: the handler was not installed by Python and cannot be put back.
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        if self._old_fd is not None:
+            signal.set_wakeup_fd(self._old_fd)
+            self._old_fd = None
+        for end in (self._reader, self._writer):
+            if end is not None:
+                end.close()
+        self._reader = self._writer = None
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        self.request(signal.Signals(number).name)
+
+    def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        self._hung_up = True
+
+
+class FakeInterrupts:
+    """A `Stopper` that is told in advance: it asks to stop once so many seconds have been slept.
+
+    Args:
+        stop_after_s: seconds of `sleep` until it asks; ``None`` never.
+        advance: called with the seconds of each sleep, to move a clock.
+    """
+
+    def __init__(
+        self, stop_after_s: float | None = None, advance: Callable[[float], None] = lambda _seconds: None
+    ) -> None:
+        self._left_s = stop_after_s
+        self._advance = advance
+        self.requested: str | None = "SIGINT" if stop_after_s == 0 else None
+        self.kill_now = False
+        self.hung_up = False
+        self.wakeup_fd: int | None = None
+        self.slept_s: list[float] = []
+
+    def drain(self) -> None:
+        """There is nothing to drain."""
+
+    def check(self) -> None:
+        """Raise when it was asked to stop.
+
+        Raises:
+            Interrupted: it was.
+        """
+        if self.requested is not None:
+            raise Interrupted(self.requested)
+
+    def sleep(self, seconds: float) -> None:
+        """Note the seconds and return at once.
+
+        Raises:
+            Interrupted: it was asked to stop, before or meanwhile.
+        """
+        self.check()
+        if self._left_s is not None and self._left_s <= seconds:
+            seconds, self.requested = self._left_s, "SIGINT"
+        if self._left_s is not None:
+            self._left_s -= seconds
+        self.slept_s.append(seconds)
+        self._advance(seconds)
+        self.check()
+
+
+def wait_readable(timeout_s: float, *fds: int | None) -> set[int]:
+    """Wait until one of the descriptors is readable, an hour at most. Returns those that are."""
+    timeout_s = min(max(timeout_s, 0.0), _LONGEST_POLL_S)
+    wanted = [fd for fd in fds if fd is not None]
+    if not wanted:
+        time.sleep(timeout_s)  # Windows' select() refuses an empty list
+        return set()
+    with _Selector() as selector:
+        for fd in wanted:
+            selector.register(fd, selectors.EVENT_READ)
+        return {key.fd for key, _ in selector.select(timeout_s)}

@@ -1,0 +1,89 @@
+"""Showing a night while it runs, and how it ended. Everything for people goes to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runq.record import Observer
+
+__all__ = ["closing", "observer"]
+
+
+@contextmanager
+def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> Iterator[Observer]:
+    """The observer that fits standard error: live on a terminal, dated lines elsewhere.
+
+    Args:
+        estimates: (step, model id, pack) to the median seconds of earlier nights.
+    """
+    if not sys.stderr.isatty():
+        from runq.progress.lines import Lines
+
+        def write(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)  # noqa: T201 - the one place where progress is printed
+
+        yield Lines(write)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    from runq.progress.live import LiveView
+
+    console = Console(stderr=True)
+    known = estimates or {}
+    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+        yield LiveView(console, live, lambda *key: known.get(key))
+
+
+def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, earlier: str | None, ran: bool) -> None:
+    """The table at the end, where the files are, and the command to go on with."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from runq.logs import clean
+
+    console = Console(stderr=True)
+    if not ran:
+        console.print(f"nothing is left to run in night {summary['night']}", highlight=False)
+    table = Table("#", "model", "pack", title=f"night {summary['night']}", title_justify="left")
+    for name in ("eval", "judge", "delta MB"):
+        table.add_column(name, overflow="fold")
+    for entry in summary["entries"]:
+        delta = entry["model_delta_mb"]
+        mark = "" if entry["baseline_proven"] or delta is None else "*"
+        cells = [
+            f"e{entry['id']}",
+            entry["model_id"],
+            entry["pack"] or "",
+            _cell(entry["eval_status"], entry["eval_seconds"]),
+            _cell(entry["judge_status"], entry["judge_seconds"]),
+            "" if delta is None else f"{delta:.0f}{mark}",
+        ]
+        table.add_row(*[Text(" ".join(cell.split())) for cell in cells])
+    console.print(table)
+    if any(e["model_delta_mb"] is not None and not e["baseline_proven"] for e in summary["entries"]):
+        console.print("* the baseline is not proven", highlight=False)
+    lines = [f"e{entry['id']}: {clean(entry['reason'])}" for entry in summary["entries"] if entry["reason"]]
+    lines += [
+        f"{summary['complete']} of {summary['total']} entries complete",
+        f"summary  {folder / 'summary.md'}",
+        f"journal  {folder.parent / 'journal.db'}",
+    ]
+    if resume:
+        lines.append(f"go on    {resume}")
+    if earlier:
+        lines.append(f"an earlier night of this queue is incomplete; go on with it by: {earlier}")
+    for line in lines:
+        console.print(Text(line), soft_wrap=True, highlight=False)
+
+
+def _cell(status: str, seconds: float | None) -> str:
+    from runq.planned import duration
+
+    return status if seconds is None else f"{status} {duration(seconds)}"

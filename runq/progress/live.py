@@ -1,0 +1,70 @@
+"""Progress on a terminal: the transitions scroll, one line below them lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+from runq_schemas.events import Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
+
+from runq.planned import duration
+from runq.progress.words import words
+
+Usual = Callable[[str, str, str], float | None]
+"""(step, model id, pack) -> median seconds of earlier nights, or ``None``."""
+
+_STYLES = {"ok": "green", "failed": "red", "timeout": "red", "stalled": "red", "interrupted": "yellow"}
+
+
+@attrs.define
+class LiveView:
+    """An observer for a terminal. Refreshed by the night's own ticks; no thread of its own."""
+
+    console: Console
+    live: Live
+    usual: Usual
+    plan: dict[int, tuple[str, str]] = attrs.field(factory=dict, init=False)
+    position: dict[int, int] = attrs.field(factory=dict, init=False)
+    timeout_s: float | None = attrs.field(default=None, init=False)
+
+    def event(self, event: Event, *, entry: int | None, step: str | None, attempt: int | None) -> None:
+        """Print the event's line above the living one."""
+        if isinstance(event, NightStarted | NightResumed):
+            self.plan = {p.id: (str(p.model["id"]), p.pack or "") for p in event.entries}
+            running = [p.id for p in event.entries if any(s.run for s in p.steps)]
+            self.position = {number: place for place, number in enumerate(running, start=1)}
+        if isinstance(event, StepStarted):
+            self.timeout_s = event.timeout_s
+        names = {number: model for number, (model, _) in self.plan.items()}
+        text = words(event, entry=entry, step=step, names=names)
+        if text is None:
+            return
+        style = ""
+        if isinstance(event, StepFinished):
+            style = _STYLES.get(event.status, "")
+        elif isinstance(event, Warned):
+            style = "yellow"
+        self.console.print(Text(text, style=style), highlight=False)
+        self.live.update(Text(""), refresh=True)
+
+    def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """Redraw the living line."""
+        model, pack = self.plan.get(entry, ("", ""))
+        parts = [
+            f"[{self.position.get(entry, 0)}/{len(self.position)}] e{entry} {model}",
+            step,
+            duration(seconds),
+        ]
+        if step != "settle":
+            if self.timeout_s is not None:
+                parts[-1] += f" of {duration(self.timeout_s)}"
+            usual = self.usual(step, model, pack)
+            if usual is not None:
+                parts.append(f"usually {duration(usual)}")
+        if memory_mb is not None:
+            parts.append(f"memory {memory_mb:,.0f} MB")
+        text = Text(" · ".join(parts), style="bold", no_wrap=True, overflow="ellipsis")
+        self.live.update(text, refresh=True)

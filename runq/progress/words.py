@@ -1,0 +1,86 @@
+"""One line of words per transition, for terminals and for logs alike."""
+
+from __future__ import annotations
+
+from runq_schemas import events
+from runq_schemas.events import Event
+
+from runq.logs import clean
+from runq.planned import duration
+
+
+def words(event: Event, *, entry: int | None, step: str | None, names: dict[int, str]) -> str | None:
+    """What an event says to somebody who watches; ``None`` when it is not worth a line."""
+    text = _words(event, entry, step, names)
+    if text is None:
+        return None
+    prefix = "" if entry is None else f"e{entry} "
+    return clean(prefix + text)
+
+
+def _words(  # noqa: PLR0912 - one branch per kind of event
+    event: Event, entry: int | None, step: str | None, names: dict[int, str]
+) -> str | None:
+    match event:
+        case events.NightResumed():
+            return f"night resumed: {_steps(event)}"
+        case events.NightStarted():
+            return f"night started: {_steps(event)}"
+        case events.EntryStarted():
+            return f"{names.get(entry or 0, '')}"
+        case events.ResetFinished():
+            return _reset(event)
+        case events.SettleFinished():
+            return _settled(event)
+        case events.CooldownStarted():
+            return f"cooldown {duration(event.seconds)}"
+        case events.StepStarted():
+            return f"{step} started (timeout {duration(event.timeout_s)}), log {event.log}"
+        case events.StepFinished():
+            return _finished(event, step or "")
+        case events.StepSkipped():
+            return f"{step} skipped: {event.reason}"
+        case events.ServerSpawned():
+            return f"server started (pid {event.pid})"
+        case events.ServerFinished():
+            how = "stopped" if event.stopped else f"ended: {event.reason}"
+            return f"server {how}" + (f"; could not end {list(event.survivors)}" if event.survivors else "")
+        case events.Warned():
+            return f"warning: {event.message}" + (f" - {event.remedy}" if event.remedy else "")
+        case events.NightInterrupted():
+            return f"night interrupted: {event.reason}"
+        case events.NightFinished():
+            return f"night finished: {event.complete} of {event.total} entries complete"
+        case _:
+            return None
+
+
+def _steps(event: events.NightStarted | events.NightResumed) -> str:
+    count = sum(1 for entry in event.entries for step in entry.steps if step.run)
+    return f"{len(event.entries)} entries, {count} steps to run"
+
+
+def _reset(event: events.ResetFinished) -> str:
+    before = f", was loaded: {', '.join(event.loaded_before)}" if event.loaded_before else ""
+    why = f" ({event.reason})" if event.reason else ""
+    return f"reset {event.backend}: {event.verdict}{why}{before}, {duration(event.seconds)}"
+
+
+def _settled(event: events.SettleFinished) -> str:
+    figures = ", ".join(f"{probe} {mb:.0f} MB" for probe, mb in event.baseline_mb.items())
+    proof = "proven" if event.proven else "not proven"
+    return f"memory {event.status} after {duration(event.waited_s)}: {figures or 'no figure'} ({proof})"
+
+
+def _finished(event: events.StepFinished, step: str) -> str:
+    parts = [f"{step} {event.status}"]
+    if event.seconds is not None:
+        parts.append(f"in {duration(event.seconds)}")
+    if event.reason:
+        parts.append(f"- {event.reason}")
+    for probe, mb in event.model_delta_mb.items():
+        mark = "" if event.baseline_proven else " (baseline not proven)"
+        parts.append(f"[{probe} {round(mb):+d} MB{mark}]")
+    if event.survivors:
+        parts.append(f"(could not end {list(event.survivors)})")
+    return " ".join(parts)

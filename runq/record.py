@@ -1,0 +1,72 @@
+"""The one way an event goes: into the journal first, then to whoever shows the night."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+from runq_schemas.events import Event, Warned
+
+if TYPE_CHECKING:
+    from runq_journal.journal import Journal
+
+
+class Observer(Protocol):
+    """Shows a night. What it raises never disturbs the night: it is switched off."""
+
+    def event(self, event: Event, *, entry: int | None, step: str | None, attempt: int | None) -> None:
+        """An event is in the journal."""
+        ...
+
+    def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """A step or a wait goes on: so many seconds so far, the first probe's figure now."""
+        ...
+
+
+class Silent:
+    """An observer that shows nothing."""
+
+    def event(self, event: Event, *, entry: int | None, step: str | None, attempt: int | None) -> None:
+        """Show nothing."""
+
+    def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """Show nothing."""
+
+
+@attrs.define
+class Recorder:
+    """Appends events of one night."""
+
+    journal: Journal
+    night: str
+    observer: Observer = attrs.field(factory=Silent)
+
+    def event(
+        self, event: Event, *, entry: int | None = None, step: str | None = None, attempt: int | None = None
+    ) -> int:
+        """Append an event, on disk when this returns. Returns its id.
+
+        Raises:
+            JournalError: the journal cannot be written; the night has to end.
+        """
+        stored = self.journal.append(event, night=self.night, entry=entry, step=step, attempt=attempt)
+        try:
+            self.observer.event(event, entry=entry, step=step, attempt=attempt)
+        except Exception as error:  # a closed terminal must not cost the night
+            self._switch_off(error)
+        return stored.id
+
+    def warn(self, message: str, remedy: str = "", *, entry: int | None = None, step: str | None = None) -> None:
+        """Append a warning."""
+        self.event(Warned(message=message, remedy=remedy), entry=entry, step=step)
+
+    def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """Tell the observer that something goes on."""
+        try:
+            self.observer.tick(entry=entry, step=step, seconds=seconds, memory_mb=memory_mb)
+        except Exception as error:  # as above
+            self._switch_off(error)
+
+    def _switch_off(self, error: Exception) -> None:
+        self.observer = Silent()
+        self.warn(f"the display failed and is off: {type(error).__name__}: {error}", "the night goes on without it")

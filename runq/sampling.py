@@ -1,0 +1,62 @@
+"""Memory readings while a step runs: the peak per probe, and rows for the journal's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import attrs
+
+from runq.plugin import Probe
+
+SAMPLE_EVERY_S = 1.0
+"""Often enough to see a model load, seldom enough to cost nothing: a reading takes well below a millisecond."""
+
+BATCH_ROWS = 60
+"""Rows kept back before they go to the journal in one commit: a minute of one probe."""
+
+SampleRow = tuple[datetime, str, float]
+"""(UTC time, probe, MB)"""
+
+
+@attrs.define
+class Sampler:
+    """Reads the probes of an entry; a probe that fails is left out and its error kept."""
+
+    probes: Mapping[str, Probe]
+    now: Callable[[], datetime]
+    write: Callable[[list[SampleRow]], None]
+    peak_mb: dict[str, float] = attrs.field(factory=dict, init=False)
+    latest_mb: dict[str, float] = attrs.field(factory=dict, init=False)
+    errors: dict[str, str] = attrs.field(factory=dict, init=False)
+    _rows: list[SampleRow] = attrs.field(factory=list, init=False)
+
+    def read(self) -> float | None:
+        """Take one reading of every probe. Returns the first probe's, in MB."""
+        at = self.now()
+        for label, probe in self.probes.items():
+            if label in self.errors:
+                continue
+            try:
+                mb = float(probe.read_mb())
+            except Exception as error:  # a probe is a plugin; its failure costs a figure, never a step
+                self.errors[label] = f"{type(error).__name__}: {error}"
+                continue
+            self.latest_mb[label] = mb
+            self.peak_mb[label] = max(mb, self.peak_mb.get(label, mb))
+            self._rows.append((at, label, mb))
+        if len(self._rows) >= BATCH_ROWS:
+            self.flush()
+        return next(iter(self.latest_mb.values()), None)
+
+    def flush(self) -> None:
+        """Write the rows kept back."""
+        rows, self._rows = self._rows, []
+        if rows:
+            self.write(rows)
+
+    def delta_mb(self, baseline_mb: Mapping[str, float]) -> dict[str, float]:
+        """Per probe: peak minus baseline, where both are known."""
+        return {
+            label: round(peak - baseline_mb[label], 1) for label, peak in self.peak_mb.items() if label in baseline_mb
+        }

@@ -1,0 +1,237 @@
+"""One attempt of one step: started, spawned, watched, ended as a whole tree, classified, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from runq_schemas.errors import JournalError, RunqError
+from runq_schemas.events import StepFinished, StepSpawned, StepStarted, StepStatus
+
+from runq import artifacts, logs
+from runq.plugin import Evidence, Step
+from runq.prepare import PreparedEntry
+from runq.sampling import SAMPLE_EVERY_S, Sampler
+
+if TYPE_CHECKING:
+    from runq.night_context import NightContext
+    from runq.processes import Child, Ended
+
+
+@attrs.frozen(kw_only=True)
+class Attempt:
+    """What an attempt of a step is about to do."""
+
+    step: Step
+    number: int
+    bundle: Path
+    identity: str
+    identity_parts: Mapping[str, Any]
+    baseline_mb: Mapping[str, float]
+    baseline_proven: bool
+
+
+@attrs.frozen(kw_only=True)
+class Exit:
+    """How the process ended: why the watch stopped, and what the system said."""
+
+    why: str
+    exit_code: int | None
+    signal: str | None
+
+
+def classify(
+    end: Exit,
+    *,
+    timeout_s: float,
+    stall_s: float | None,
+    proof: artifacts.Proof,
+    check: Callable[[], Evidence],
+) -> tuple[StepStatus, str, Mapping[str, Any]]:
+    """The status of an attempt, the reason in words, and the harness's facts.
+
+    ``ok`` needs exit 0, every artifact new, and the harness's word that they say what they should.
+    """
+    if end.why == "interrupted":
+        return "interrupted", "the night was interrupted", {}
+    if end.why == "timeout":
+        return "timeout", f"it ran past its timeout of {timeout_s:g} s", {}
+    if end.why == "stalled":
+        return "stalled", f"neither its log nor its bundle grew for {stall_s:g} s", {}
+    if end.signal is not None:
+        return "failed", f"it was ended by {end.signal}", {}
+    if end.exit_code != 0:
+        return "failed", f"it exited with {end.exit_code}", {}
+    if proof.reason:
+        return "failed", f"it exited with 0, but {proof.reason}", {}
+    evidence = check()
+    return ("ok" if evidence.ok else "failed"), evidence.reason, evidence.facts
+
+
+def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt) -> StepFinished:
+    """Run one attempt to its end, whatever it does. Returns the recorded event.
+
+    Raises:
+        JournalError: the journal cannot be written; the step's processes have been ended.
+    """
+    entry, step = prepared.entry, attempt.step
+    log = context.log_path(entry.id, step.name, attempt.number)
+    where: dict[str, Any] = {"entry": entry.id, "step": step.name, "attempt": attempt.number}
+    attempt.bundle.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    before = artifacts.stamps(attempt.bundle, step.artifacts)
+    argv = tuple(str(word) for word in prepared.harness.argv(entry, step, attempt.bundle))
+    context.recorder.event(
+        StepStarted(
+            argv=argv,
+            log=str(log),
+            bundle=str(attempt.bundle),
+            timeout_s=prepared.timeouts_s[step.name],
+            stall_timeout_s=prepared.stalls_s[step.name],
+            identity=attempt.identity,
+            identity_parts=attempt.identity_parts,
+        ),
+        **where,
+    )
+    sampler = context.sampler(prepared.probes, entry.id, step.name)
+    finished = _Run(context, prepared, attempt, argv, log, before, sampler).finish()
+    context.recorder.event(finished, **where)
+    for probe, error in sampler.errors.items():
+        context.recorder.warn(
+            f"the probe {probe!r} could not be read: {error}",
+            "its figures are missing",
+            entry=entry.id,
+            step=step.name,
+        )
+    return finished
+
+
+@attrs.define
+class _Run:
+    context: NightContext
+    prepared: PreparedEntry
+    attempt: Attempt
+    argv: tuple[str, ...]
+    log: Path
+    before: Mapping[str, artifacts.Stamp | None]
+    sampler: Sampler
+
+    def finish(self) -> StepFinished:
+        from runq.processes import SpawnError
+
+        context, attempt = self.context, self.attempt
+        started = context.clock()
+        try:
+            child = context.spawn(
+                self.argv,
+                self.prepared,
+                log=self.log,
+                mark=(self.prepared.entry.id, attempt.step.name, attempt.number),
+            )
+        except SpawnError as error:
+            return self._event("failed", f"{error.message}. {error.remedy}", None, context.clock() - started)
+        end, ended = self._watch(child, started)
+        seconds = context.clock() - started
+        status, reason, facts, proof = self._judge(end)
+        return self._event(status, reason, end, seconds, facts=facts, proof=proof, ended=ended)
+
+    def _watch(self, child: Child, started: float) -> tuple[Exit, Ended]:
+        """Watch the process; its whole tree is gone when this returns or raises."""
+        from runq.processes import Tree, growth, watch
+
+        context, step = self.context, self.attempt.step
+        tree = Tree(child)
+        why = "interrupted"
+
+        def tick(_elapsed: float) -> None:
+            tree.observe()
+            context.servers.observe()
+            reading = self.sampler.read()
+            context.recorder.tick(
+                entry=self.prepared.entry.id,
+                step=step.name,
+                seconds=context.clock() - started,
+                memory_mb=reading,
+            )
+
+        try:
+            context.recorder.event(
+                StepSpawned(pid=child.pid, created_at=child.created_at, boot_id=context.boot_id),
+                entry=self.prepared.entry.id,
+                step=step.name,
+                attempt=self.attempt.number,
+            )
+            self.sampler.read()  # a step may be over before the first tick
+            why = watch(
+                child,
+                timeout_s=self.prepared.timeouts_s[step.name],
+                stall_timeout_s=self.prepared.stalls_s[step.name],
+                activity=lambda: growth(self.log, self.attempt.bundle),
+                every_s=SAMPLE_EVERY_S,
+                on_tick=tick,
+                clock=context.clock,
+                interrupts=context.interrupts,
+            )
+            self.sampler.read()
+        finally:
+            ended = context.end_tree(tree)
+        self.sampler.flush()
+        exit_code, signal = child.status()
+        return Exit(why=why, exit_code=exit_code, signal=signal), ended
+
+    def _judge(self, end: Exit) -> tuple[StepStatus, str, Mapping[str, Any], artifacts.Proof]:
+        entry, step, bundle = self.prepared.entry, self.attempt.step, self.attempt.bundle
+        try:
+            proof = artifacts.prove(bundle, self.before)
+            status, reason, facts = classify(
+                end,
+                timeout_s=self.prepared.timeouts_s[step.name],
+                stall_s=self.prepared.stalls_s[step.name],
+                proof=proof,
+                check=lambda: self.prepared.harness.check(entry, step, bundle),
+            )
+        except JournalError:
+            raise
+        except RunqError as error:
+            return "failed", error.message, {}, _NO_PROOF
+        except Exception as error:  # a harness is a plugin: what it raises is this step's failure
+            return (
+                "failed",
+                f"its artifacts could not be checked: {type(error).__name__}: {error}",
+                {},
+                _NO_PROOF,
+            )
+        return status, reason, facts, proof
+
+    def _event(
+        self,
+        status: StepStatus,
+        reason: str,
+        end: Exit | None,
+        seconds: float,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        proof: artifacts.Proof | None = None,
+        ended: Ended | None = None,
+    ) -> StepFinished:
+        return StepFinished(
+            status=status,
+            exit_code=end.exit_code if end else None,
+            signal=end.signal if end else None,
+            seconds=round(seconds, 3),
+            reason=reason,
+            artifacts=proof.artifacts if proof else (),
+            outputs=artifacts.outputs(self.attempt.bundle),
+            peak_mb={label: round(mb, 1) for label, mb in self.sampler.peak_mb.items()},
+            model_delta_mb=self.sampler.delta_mb(self.attempt.baseline_mb),
+            baseline_proven=self.attempt.baseline_proven,
+            facts=dict(facts or {}),
+            log_tail=logs.tail(self.log) if status != "ok" else (),
+            ended_pids=tuple(ended.ended_pids) if ended else (),
+            survivors=tuple(ended.survivors) if ended else (),
+        )
+
+
+_NO_PROOF = artifacts.Proof(artifacts=(), missing=(), stale=())

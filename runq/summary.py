@@ -1,0 +1,219 @@
+"""summary.json and summary.md: touchstone's fields and more, every value read from the journal's views."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runq.paths import shown
+
+if TYPE_CHECKING:
+    from runq_journal.reader import JournalReader
+
+JSON_NAME = "summary.json"
+MARKDOWN_NAME = "summary.md"
+
+TOUCHSTONE_FIELDS = (
+    "index",
+    "model_id",
+    "config",
+    "pack",
+    "bundle_dir",
+    "eval_status",
+    "judge_status",
+    "eval_seconds",
+    "judge_seconds",
+    "error",
+)
+"""What the ancestor's summary has per entry; never renamed, never dropped."""
+
+_ADDED_FIELDS = (
+    "status",
+    "reason",
+    "reset_verdict",
+    "settle_status",
+    "baseline_mb",
+    "baseline_proven",
+    "peak_mb",
+    "model_delta_mb",
+    "answers",
+    "answers_failed",
+)
+
+
+def build(reader: JournalReader, night: str) -> dict[str, Any]:
+    """The summary of a night as JSON data, as the journal (or the reader's moment in it) tells it."""
+    plan = reader.latest_plan(night)
+    row = reader.night_summary(night)
+    base = Path(plan["base_dir"])
+    attempts: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for attempt in reader.attempts(night):
+        attempts.setdefault((attempt["entry"], attempt["step"]), []).append(_attempt(attempt, base))
+    states: dict[int, list[dict[str, Any]]] = {}
+    for state in reader.step_states(night):
+        states.setdefault(state["entry"], []).append(
+            {
+                "name": state["step"],
+                "status": state["status"],
+                "seconds": state["seconds"],
+                "attempts": attempts.get((state["entry"], state["step"]), []),
+            }
+        )
+    entries = [_entry(result, states.get(result["entry"], []), base) for result in reader.entry_results(night)]
+    return {
+        "started": row["started"],
+        "total": row["total"],
+        "done": row["done"],
+        "entries": entries,
+        "night": night,
+        "state": row["state"],
+        "complete": row["complete"],
+        "failed": row["failed"],
+        "pending": row["pending"],
+        "resumes": row["resumes"],
+        "queue": plan["queue_path"],
+        "queue_sha256": plan["queue_sha256"],
+        "host": plan["host"],
+        "versions": plan["versions"],
+        "plugins": plan["plugins"],
+        "warnings": [
+            {"at": w["at"], "entry": w["entry"], "message": w["message"], "remedy": w["remedy"]}
+            for w in reader.warnings(night)
+        ],
+    }
+
+
+def _entry(result: Mapping[str, Any], steps: list[dict[str, Any]], base: Path) -> dict[str, Any]:
+    entry = {name: result[name] for name in TOUCHSTONE_FIELDS}
+    if entry["bundle_dir"]:
+        entry["bundle_dir"] = shown(entry["bundle_dir"], base)
+    entry["id"] = result["entry"]
+    entry |= {name: result[name] for name in _ADDED_FIELDS}
+    entry["baseline_proven"] = bool(result["baseline_proven"])
+    entry["steps"] = steps
+    return entry
+
+
+def _attempt(attempt: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    return {
+        "attempt": attempt["attempt"],
+        "status": attempt["status"],
+        "seconds": attempt["seconds"],
+        "exit_code": attempt["exit_code"],
+        "signal": attempt["signal"],
+        "reason": attempt["reason"],
+        "started_at": attempt["started_at"],
+        "log": shown(attempt["log"], base) if attempt["log"] else None,
+        "bundle_dir": shown(attempt["bundle"], base) if attempt["bundle"] else None,
+    }
+
+
+def to_json(summary: Mapping[str, Any]) -> str:
+    """The text of summary.json."""
+    return json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_markdown(summary: Mapping[str, Any]) -> str:
+    """The text of summary.md."""
+    entries = summary["entries"]
+    lines = [
+        "# Night queue summary",
+        "",
+        f"- Started: {summary['started']}",
+        f"- Night: {summary['night']} ({summary['state']})",
+        f"- Entries: {summary['total']}",
+        f"- Done: {summary['done']} ({summary['complete']} complete, {summary['failed']} failed,"
+        f" {summary['pending']} pending)",
+        "",
+        "| # | model | eval | judge | eval s | judge s | baseline MB | model delta MB | bundle |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for entry in entries:
+        cells = [
+            str(entry["index"]),
+            escaped(entry["model_id"]),
+            entry["eval_status"] + _failed_answers(entry),
+            entry["judge_status"],
+            _number(entry["eval_seconds"]),
+            _number(entry["judge_seconds"]),
+            _number(entry["baseline_mb"]) + _unproven(entry, "baseline_mb"),
+            _number(entry["model_delta_mb"]) + _unproven(entry, "model_delta_mb"),
+            _path(entry["bundle_dir"] or ""),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    if any(not entry["baseline_proven"] and entry["baseline_mb"] is not None for entry in entries):
+        lines += [
+            "",
+            "\\* The baseline is not proven: the model delta may hold what an earlier model left behind.",
+        ]
+    errors = [entry for entry in entries if entry["error"]]
+    if errors:
+        lines += ["", "## Errors", ""]
+        for entry in errors:
+            detail = f" — {escaped(entry['reason'])}" if entry["reason"] else ""
+            lines.append(f"- {entry['index']} {escaped(entry['model_id'])}: {escaped(entry['error'])}{detail}")
+    if summary["warnings"]:
+        lines += ["", "## Warnings", ""]
+        for warning in summary["warnings"]:
+            at = "" if warning["entry"] is None else f"e{warning['entry']}: "
+            remedy = f" — {escaped(warning['remedy'])}" if warning["remedy"] else ""
+            lines.append(f"- {at}{escaped(warning['message'])}{remedy}")
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text from outside as harmless Markdown: no table cell, tag, link, emphasis or line of its own."""
+    flat = " ".join(text.split())
+    for character in "\\`*_[]|":
+        flat = flat.replace(character, f"\\{character}")
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _path(text: str) -> str:
+    """A path that can be copied as it stands, where it holds nothing that could leave a code span or the cell."""
+    harmless = text and not set(text) & set("`|\\\n\r\t")
+    return f"`{text}`" if harmless else escaped(text)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _unproven(entry: Mapping[str, Any], field: str) -> str:
+    return "\\*" if entry[field] is not None and not entry["baseline_proven"] else ""
+
+
+def _failed_answers(entry: Mapping[str, Any]) -> str:
+    return f" ({entry['answers_failed']} of {entry['answers']} answers failed)" if entry["answers_failed"] else ""
+
+
+def write(reader: JournalReader, night: str, folder: Path) -> tuple[Path, Path]:
+    """Write both files, each replaced atomically. Returns their paths.
+
+    Raises:
+        OSError: a file could not be written; the old one stands.
+    """
+    summary = build(reader, night)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    targets = (folder / JSON_NAME, folder / MARKDOWN_NAME)
+    for target, text in zip(targets, (to_json(summary), to_markdown(summary)), strict=True):
+        _replace(target, text)
+    return targets
+
+
+def _replace(target: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,243 @@
+"""Any programs as steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from runq.plugin import ModelSpec, PluginError
+from runq.testing import make_entry
+from runq_plugins.harness.command import CommandHarness, CommandStep
+
+MODEL = ModelSpec(id="qwen/q", quant="q4")
+
+
+def step(*argv: str, **more) -> CommandStep:
+    return CommandStep(argv=argv, **({"artifacts": ("out.txt",)} | more))
+
+
+def harness(*argv: str, **more) -> CommandHarness:
+    return CommandHarness(steps={"eval": step(*argv, **more)})
+
+
+@pytest.fixture
+def entry(tmp_path):
+    base = tmp_path / "queue"
+    (base / "lib").mkdir(parents=True)
+    for name in ("config.yaml", "pack.yaml", "judge.yaml", "run.py", "rubric.md", "lib/a.py"):
+        (base / name).write_text(f"endpoint: {{base_url: 'http://{Path(name).stem}:1/v1'}}\n")
+    return make_entry(
+        base,
+        id=7,
+        model=MODEL,
+        config=base / "config.yaml",
+        pack=base / "pack.yaml",
+        judge_config=base / "judge.yaml",
+        judge_model="judge/j",
+    )
+
+
+def test_placeholders_are_filled(entry, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    names = ["model", "model_json", "config", "pack", "judge_config", "judge_model", "bundle", "base_dir", "entry"]
+    made = harness(*(f"<{{{name}}}>" for name in names), "{python}", "{{x}} {{{entry}}}")
+    argv = made.argv(entry, made.steps(entry)[0], Path("/b"))
+    base = entry.base_dir
+    assert json.loads(argv[1][1:-1]) == {"id": "qwen/q", "quant": "q4"}
+    import sys
+
+    assert [argv[0], *argv[2:]] == [
+        "<qwen/q>", f"<{base}/config.yaml>", f"<{base}/pack.yaml>", f"<{base}/judge.yaml>", "<judge/j>", "</b>",
+        f"<{base}>", "<7>", sys.executable, "{x} {7}",
+    ]  # fmt: skip
+
+
+def test_values_with_braces_are_not_filled_again(entry):
+    made = harness("{model}")
+    odd = attrs.evolve(entry, model=ModelSpec(id="{bundle}"))
+    assert made.argv(odd, made.steps(odd)[0], Path("/b")) == ["{bundle}"]
+
+
+def test_unknown_placeholders_are_refused_while_planning(entry):
+    with pytest.raises(PluginError, match=r"step 'eval': \{modell\} is not a placeholder") as caught:
+        harness("x", "{modell}").steps(entry)
+    assert "{model}, {model_json}, {config}" in caught.value.remedy
+
+
+@pytest.mark.parametrize("key", ["config", "pack", "judge_config", "judge_model"])
+def test_a_placeholder_without_a_value_is_refused_while_planning(entry, key):
+    with pytest.raises(PluginError, match=f"uses {{{key}}}, but the entry has no {key}"):
+        harness("x", f"{{{key}}}").steps(attrs.evolve(entry, **{key: None}))
+
+
+def test_only_what_is_named_is_required():
+    assert harness("x", "{model}").requires() == ()
+    made = CommandHarness(steps={"a": step("x", "{pack}"), "b": step("y", reads=("{judge_config}",))})
+    assert made.requires() == ("pack", "judge_config")
+
+
+def test_steps_keep_their_order_and_artifacts(entry):
+    made = CommandHarness(steps={"b": step("x", artifacts=("b.txt", "d/c.jsonl")), "a-1": step("y")})
+    assert [(one.name, one.artifacts) for one in made.steps(entry)] == [
+        ("b", ("b.txt", "d/c.jsonl")),
+        ("a-1", ("out.txt",)),
+    ]
+
+
+def test_what_a_step_reads(entry):
+    base = entry.base_dir
+    made = harness(
+        "./run.py", "{config}", "lib/../lib/a.py", "--rubric=rubric.md", "{base_dir}/rubric.md", "{bundle}/out.txt",
+        "/etc/hostname", "none.md", "lib", "../outside", "", "nul\0byte", reads=("lib", "{pack}"),
+    )  # fmt: skip
+    assert made.steps(entry)[0].reads == (
+        base / "config.yaml",
+        base / "pack.yaml",
+        base / "run.py",
+        base / "lib" / "a.py",
+        base / "rubric.md",
+        base / "lib",
+    )
+
+
+def test_a_declared_file_must_be_there(entry):
+    with pytest.raises(PluginError, match=r"step 'eval' reads .*/none.md, which does not exist"):
+        harness("x", reads=("none.md",)).steps(entry)
+
+
+def test_settings_hold_roles_and_no_places(entry):
+    base = entry.base_dir
+    made = harness(
+        "/bin/sh", "run.py", f"{base}/rubric.md", f"--dir={base}/lib", f"{base}/new", "--x=/v1/chat", "{config}",
+        "--n=3", "{judge_model}", "run.py",
+    )  # fmt: skip
+    assert made.steps(entry)[0].settings == {
+        "argv": [
+            "<path>/sh", "<file 1>", "<file 2>", "--dir={base_dir}/lib", "{base_dir}/new", "--x=/v1/chat", "{config}",
+            "--n=3", "{judge_model}", "<file 1>",
+        ],
+        "judge_model": "judge/j",
+    }  # fmt: skip
+
+
+def test_a_moved_folder_keeps_the_settings(entry, tmp_path):
+    made = harness("run.py", "{base_dir}/rubric.md", "--x=lib/a.py")
+    before = made.steps(entry)[0].settings
+    moved = entry.base_dir.rename(tmp_path / "moved")
+    assert made.steps(attrs.evolve(entry, base_dir=moved))[0].settings == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "model", "expected"),
+    [
+        (("x", "{model}"), None, MODEL),
+        (("x",), None, MODEL),
+        (("x", "{judge_model}"), None, ModelSpec(id="judge/j")),
+        (("x", "{judge_model}", "{model_json}"), None, MODEL),
+        (("x",), "{judge_model}", ModelSpec(id="judge/j")),
+        (("x", "{judge_model}"), "{model}", MODEL),
+        (("x",), "fixed", ModelSpec(id="fixed")),
+    ],
+)
+def test_the_model_that_answers(entry, argv, model, expected):
+    assert harness(*argv, model=model).steps(entry)[0].model == expected
+
+
+def test_endpoints_are_those_of_the_files_it_uses(entry):
+    assert harness("x").endpoints(entry) == ()
+    assert harness("x", "{config}", "{pack}", "{judge_config}").endpoints(entry) == (
+        "http://config:1/v1",
+        "http://judge:1/v1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"argv": ()}, "argv must not be empty"),
+        ({"argv": ("{",)}, "write a placeholder"),
+        ({"argv": ("{model:>9}",)}, "write a placeholder"),
+        ({"argv": ("{}",)}, "write a placeholder"),
+        ({"artifacts": ()}, "at least one file: exit 0 alone"),
+        ({"artifacts": ("/abs",)}, "'/abs' must be a file inside the bundle"),
+        ({"artifacts": ("../x",)}, "inside the bundle"),
+        ({"artifacts": ("a/../../x",)}, "inside the bundle"),
+        ({"artifacts": ("",)}, "inside the bundle"),
+        ({"artifacts": ("a\0",)}, "inside the bundle"),
+        ({"reads": ("}",)}, "write a placeholder"),
+        ({"model": "{a.b}"}, "write a placeholder"),
+    ],
+)
+def test_wrong_steps_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        CommandStep(**({"argv": ("x",), "artifacts": ("a",)} | options))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "ä", "a/b", "server", "a\n"])
+def test_wrong_step_names_are_refused(name):
+    with pytest.raises(ValueError, match="is not a step name"):
+        CommandHarness(steps={name: step("x")})
+
+
+def test_no_steps_are_refused():
+    with pytest.raises(ValueError, match="at least one step"):
+        CommandHarness(steps={})
+
+
+# --- the artifacts --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def check(entry, tmp_path):
+    def run(**files: str):
+        bundle = tmp_path / "bundle"
+        bundle.mkdir()
+        names = [name.replace("_", ".") for name in files]
+        for name, text in zip(names, files.values(), strict=True):
+            if text != "MISSING":
+                (bundle / name).write_text(text)
+        made = harness("x", artifacts=tuple(names))
+        return made.check(entry, made.steps(entry)[0], bundle)
+
+    return run
+
+
+def test_other_files_prove_by_being_there(check):
+    found = check(out_txt="", out_csv="")
+    assert found.ok and found.facts == {}
+
+
+def test_rows_are_counted(check):
+    found = check(a_jsonl='{"x": 1}\n{"x": 2}\n', b_jsonl='{"y": 1}\n{"y')
+    assert found.ok and found.facts == {"rows": {"a.jsonl": 2, "b.jsonl": 1}, "torn_rows": 1}
+
+
+def test_rows_with_ok_are_answers(check):
+    found = check(a_jsonl='{"ok": true}\n{"ok": false, "error": "e1"}\n', b_jsonl='{"ok": true}\n{"ok": false}\n{"o')
+    assert found.ok
+    assert found.facts == {
+        "rows": {"a.jsonl": 2, "b.jsonl": 2},
+        "answers": 4,
+        "answers_failed": 2,
+        "first_error": "e1",
+        "torn_rows": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"a_jsonl": '{"ok": false, "error": "dead"}\n'}, "1 of 1 answers failed, none is ok; the first error: dead"),
+        ({"a_jsonl": '{"ok": true}\n{"_error": "late"}\n'}, "a.jsonl holds an error instead of a result: late"),
+        ({"a_jsonl": ""}, "a.jsonl holds no complete row"),
+        ({"a_jsonl": "x\n"}, "line 1 of a.jsonl is not a JSON object"),
+        ({"a_jsonl": '{"x": 1}\n', "b_jsonl": "MISSING"}, "b.jsonl cannot be read: No such file or directory"),
+        ({"a_jsonl": '{"x": 1}\n', "b_jsonl": ""}, "b.jsonl holds no complete row"),
+    ],
+)
+def test_what_proves_nothing_is_failed(check, files, reason):
+    found = check(**files)
+    assert not found.ok and found.reason == reason
