@@ -116,6 +116,7 @@ class _EntryRun:
         """A step and its retries. Returns the last attempt, and what the next step builds on if it is ok."""
         spec = self.prepared.spec
         for number in range(first, first + spec.retries + 1):
+            self.context.interrupts.check()
             if number > first:
                 self.context.interrupts.sleep(spec.retry_wait_s)
             if not self.reset_done or step.name in self.prepared.reset_before:

@@ -100,13 +100,13 @@ def _held(path: Path, what: str, holder: Holder) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise _locked(path, what) from None
+    record = _holder_path(path)
     try:
-        record = _holder_path(path)
         record.touch(mode=0o600)
         record.write_text(json.dumps(attrs.asdict(holder)), encoding="utf-8")
         yield
-        record.unlink(missing_ok=True)
     finally:
+        record.unlink(missing_ok=True)
         lock.release()
 
 

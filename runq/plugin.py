@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
+
 from runq_schemas.errors import PluginError
 from runq_schemas.events import Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec

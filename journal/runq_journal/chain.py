@@ -79,7 +79,11 @@ def verify(conn: sqlite3.Connection, *, upto: int | None = None) -> Iterator[Bre
     """
     last, head = 0, GENESIS
     quote, sha256 = _quote, hashlib.sha256
+    snapshot = conn.cursor()
     try:
+        # A statement that has not ended keeps the connection at one moment: a writer may append meanwhile, and the
+        # end has to be that of the events read. (BEGIN would do too, but not on the writer's own connection.)
+        snapshot.execute("SELECT name FROM main.sqlite_master")
         for id_, night, at, elapsed_s, kind, entry, step, attempt, data, prev_hash, stored in conn.execute(
             _ROWS, (_MAX_ID if upto is None else upto,)
         ):
@@ -103,6 +107,8 @@ def verify(conn: sqlite3.Connection, *, upto: int | None = None) -> Iterator[Bre
             yield from _guards(conn)
     except sqlite3.Error as exc:
         yield Break(event_id=last + 1, kind="unreadable", message=f"SQLite cannot read on after event {last}: {exc}")
+    finally:
+        snapshot.close()
 
 
 def first_break(conn: sqlite3.Connection, *, upto: int | None = None) -> Break | None:

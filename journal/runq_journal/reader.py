@@ -134,7 +134,7 @@ class JournalReader:
     def night_of(self, event: int) -> str | None:
         """The night an event belongs to; ``None`` when there is no such event, or its night has no plan yet."""
         found = self._one(f"{_EVENT} WHERE id = ?", (event,))
-        return found.night if found and self.latest_plan(found.night) is not None else None
+        return found.night if found and self.view("night_plan", found.night) else None
 
     def samples(self, night: str, entry: int | None = None, step: str | None = None) -> list[Sample]:
         """The probe readings of a night, an entry or a step, in the order of time."""
@@ -145,10 +145,16 @@ class JournalReader:
         )
         return [Sample(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in rows]
 
-    def latest_plan(self, night: str) -> dict[str, Any] | None:
-        """What the newest ``night.started`` or ``night.resumed`` of the night says; ``None`` without one."""
+    def latest_plan(self, night: str) -> dict[str, Any]:
+        """What the newest ``night.started`` or ``night.resumed`` of the night says.
+
+        Raises:
+            JournalError: there is no such night.
+        """
         rows = self._query("SELECT plan_event, data FROM night_plan WHERE night = ?", (night,))
-        return _parsed(self.path, rows[0]["plan_event"], rows[0]["data"]) if rows else None
+        if not rows:
+            raise self._no_night(night)
+        return _parsed(self.path, rows[0]["plan_event"], rows[0]["data"])
 
     def plans(self, night: str) -> Iterator[dict[str, Any]]:
         """What every ``night.started`` and ``night.resumed`` of the night says, the oldest first."""
@@ -190,10 +196,16 @@ class JournalReader:
         """Every step and server of any night without a written end, with its process."""
         return self.view("unfinished")
 
-    def night_summary(self, night: str) -> Row | None:
-        """The night's counts and state; ``None`` when there is no such night."""
+    def night_summary(self, night: str) -> Row:
+        """The night's counts and state.
+
+        Raises:
+            JournalError: there is no such night.
+        """
         rows = self.view("night_summary", night)
-        return rows[0] if rows else None
+        if not rows:
+            raise self._no_night(night)
+        return rows[0]
 
     def entry_results(self, night: str) -> list[Row]:
         """touchstone's fields and ours, one row for each entry of the newest plan, in the order of the file."""
@@ -234,6 +246,11 @@ class JournalReader:
     def durations(self) -> list[Row]:
         """The median seconds of each step, model and pack over all nights."""
         return self.view("duration_estimate")
+
+    def _no_night(self, night: str) -> JournalError:
+        return JournalError(
+            f"There is no night {night!r}", where=str(self.path), remedy="See which there are with `runq nights`."
+        )
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> StoredEvent | None:
         with translated(self.path, "read"):

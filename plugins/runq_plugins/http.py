@@ -150,6 +150,9 @@ class _Call(threading.Thread):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def _exchange(self) -> HttpReply:
+        self._connection.connect()
+        if self._abandoned:  # a slow name server: a request nobody waits for must not be sent, it may unload a model
+            raise TimedOut(f"{self.where} was given up")
         self._connection.request(
             self._method,
             self._path,

@@ -213,12 +213,16 @@ class TestTheSuitesFindFaults:
             def make(self):
                 return Bad()
 
-        suite, entry = Suite(), make_entry(tmp_path)
+        (tmp_path / "queue").mkdir()
+        suite, entry = Suite(), make_entry(tmp_path / "queue")
+        with pytest.raises(pytest.fail.Exception, match="must not write files"):
+            suite.test_planning_twice_gives_the_same_and_writes_nothing(entry, tmp_path)
         for fault in (
             suite.test_it_requires_only_keys_of_an_entry,
             lambda: suite.test_its_steps_are_well_formed(entry),
             lambda: suite.test_its_settings_are_data_without_places(entry),
-            lambda: suite.test_planning_twice_gives_the_same_and_writes_nothing(entry, tmp_path),
+            lambda: suite.test_its_argv_is_words(entry, tmp_path / "queue"),
+            lambda: suite.test_checking_garbage_gives_evidence_and_no_exception(entry, tmp_path / "queue"),
             lambda: suite.test_its_endpoints_are_texts(entry),
         ):
             with pytest.raises(pytest.fail.Exception):

@@ -144,6 +144,24 @@ def test_the_limit_holds_and_the_thread_ends(raw_server, behave):
         time.sleep(0.01)
 
 
+def test_a_name_server_that_hangs_is_bounded_and_nothing_is_sent_late(serve, monkeypatch):
+    served, release, look_up = serve(lambda *_: (200, {})), threading.Event(), socket.getaddrinfo
+
+    def slow(*arguments, **more):
+        release.wait(30)
+        return look_up(*arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        request_json("POST", served.url, body={}, timeout_s=0.3)
+    assert time.monotonic() - began < 2
+    (late,) = [thread for thread in threading.enumerate() if thread.name == "runq-http"]
+    release.set()
+    late.join(5)
+    assert not late.is_alive() and served.requests == []
+
+
 def test_an_endless_body_is_cut_off(raw_server):
     sent = 0
 

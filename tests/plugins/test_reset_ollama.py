@@ -183,6 +183,17 @@ def test_what_is_not_http_is_not_ollama(tmp_path, raw_server):
     assert outcome.verdict == "failed" and "not Ollama" in outcome.reason
 
 
+def test_an_unload_whose_answer_breaks_off_is_told(tmp_path, raw_server, clock):
+    def behave(connection):
+        if connection.recv(65536).startswith(b"GET"):
+            body = b'{"models":[{"name":"m","model":"m","size":1}]}'
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        connection.close()
+
+    outcome = OllamaReset(host=f"127.0.0.1:{raw_server(behave)}").reset(make_context(tmp_path, clock=clock))
+    assert outcome.verdict == "failed" and "the unload of m was not answered" in outcome.reason
+
+
 def test_loaded_lists_names(serve, tmp_path):
     served = serve(Fake([LOADED]))
     assert OllamaReset(host=served.url).loaded(make_context(tmp_path)) == ["qwen3:8b"]
@@ -286,7 +297,7 @@ def test_the_host_comes_from_the_option_else_from_the_environment(monkeypatch, t
     assert OllamaReset().loaded(make_context(tmp_path, env={"OLLAMA_HOST": served.url})) == ["qwen3:8b"]
 
 
-@pytest.mark.parametrize("options", [{"host": "ftp://x"}, {"host": "http://[::1"}, {"timeout_s": 0}, {"timeout_s": -1}])
+@pytest.mark.parametrize("options", [{"host": "ftp://x"}, {"host": "a:b:5"}, {"timeout_s": 0}, {"timeout_s": -1}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         OllamaReset(**options)

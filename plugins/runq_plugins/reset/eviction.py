@@ -32,6 +32,8 @@ CALL_S = 10.0
 COMPLAINT_S = 10.0
 """Seconds for a list to become empty once the server has refused to evict."""
 
+UNSEEN_REMEDY = "run runq on the server's own machine, as a user who may see its processes"
+
 
 class Unasked(Exception):
     """The endpoint could not be asked; asking again will not help."""
@@ -117,7 +119,10 @@ class Eviction:
         if self._listed:
             return self._outcome("failed", self._still_loaded(), "end the client that uses it, or restart the server")
         if doubt:
-            return self._outcome("unverified", doubt, "the settle rule still has to find the memory back")
+            seen = self.registry.owners() is not None
+            return self._outcome(
+                "unverified", doubt, "restart the server if its memory stays" if seen else UNSEEN_REMEDY
+            )
         return self._outcome("verified")
 
     def _course(self) -> str:
