@@ -153,30 +153,18 @@ def _identities(prepared: PreparedEntry) -> tuple[dict[str, dict[str, Any]], dic
 def _past(reader: JournalReader, night: str) -> dict[int, dict[str, PastStep]]:
     """The last word on every step of a night, by entry id."""
     past: dict[int, dict[str, PastStep]] = {}
-    started: dict[tuple[int, str], Any] = {}
-    counts: dict[tuple[int, str], int] = {}
-    kinds = ("step.started", "step.finished")
-    for event in reader.events(night=night, kinds=kinds):
-        if event.entry is None or event.step is None:
-            continue
-        where = (event.entry, event.step)
-        steps = past.setdefault(event.entry, {})
-        if event.kind == "step.started":
-            started[where] = event
-            counts[where] = max(counts.get(where, 0), event.attempt or 1)
-        start = started.get(where)
-        finish = event.data if event.kind == "step.finished" else {}
-        steps[event.step] = PastStep(
-            status=finish.get("status", "running"),
-            reason=finish.get("reason", ""),
-            attempts=counts.get(where, 0),
-            identity=start.data.get("identity") if start else None,
-            identity_parts=start.data.get("identity_parts", {}) if start else {},
-            bundle=start.data.get("bundle") if start else None,
-            artifacts=tuple(finish.get("artifacts", ())),
-            outputs=tuple(finish.get("outputs", ())),
-            started_event=start.id if start else None,
-            finished_event=event.id if finish else None,
+    for row in reader.step_evidence(night):
+        past.setdefault(row["entry"], {})[row["step"]] = PastStep(
+            status=row["status"],
+            reason=row["reason"] or "",
+            attempts=row["attempt"],
+            identity=row["identity"],
+            identity_parts=row["identity_parts"] or {},
+            bundle=row["bundle"],
+            artifacts=tuple(row["artifacts"] or ()),
+            outputs=tuple(row["outputs"] or ()),
+            started_event=row["started_event"],
+            finished_event=row["finished_event"],
         )
     return past
 

@@ -105,7 +105,7 @@ def verify(conn: sqlite3.Connection, *, upto: int | None = None) -> Iterator[Bre
         if upto is None:
             yield from _end(conn, last)
             yield from _guards(conn)
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, UnicodeDecodeError) as exc:  # a torn schema spoils even SQLite's message
         yield Break(event_id=last + 1, kind="unreadable", message=f"SQLite cannot read on after event {last}: {exc}")
     finally:
         snapshot.close()

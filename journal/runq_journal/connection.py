@@ -14,6 +14,9 @@ from runq_schemas.errors import JournalError
 BUSY_TIMEOUT_S = 10.0
 """How long one process waits for another's commit; a commit takes a millisecond, a checkpoint perhaps a second."""
 
+OLDEST_SQLITE = (3, 37)
+"""The first with STRICT tables (https://www.sqlite.org/stricttables.html)."""
+
 _HEADER = b"SQLite format 3\x00"  # https://www.sqlite.org/fileformat2.html, 1.3.1
 
 _DAMAGED = "Check it with `runq replay --verify`; restore the file from a backup, or move it away to begin a new one."
@@ -57,7 +60,7 @@ def translated(path: Path, doing: str) -> Iterator[None]:
     """Turn SQLite's errors and the file system's into `JournalError`."""
     try:
         yield
-    except (sqlite3.Error, OSError) as exc:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as exc:  # a torn schema spoils even SQLite's message
         raise journal_error(exc, path, doing) from exc
 
 
@@ -90,6 +93,12 @@ def is_journal(path: Path) -> bool:
         JournalError: it is something else.
         OSError, sqlite3.Error: it cannot be read.
     """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise JournalError(
+            f"The SQLite {sqlite3.sqlite_version} of this Python is too old",
+            where=str(path),
+            remedy="Install a Python with SQLite 3.37 or newer.",
+        )
     foreign = "Move it away, or give another folder with --runs."
     if path.is_dir():
         raise JournalError("The journal is a folder, not a file", where=str(path), remedy=foreign)

@@ -14,15 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import attrs
-
 from runq_journal.chain import GENESIS, canonical, event_hash
 from runq_journal.connection import connect_writer, create_file, is_journal, translated
 from runq_journal.schema import pending_migrations, unknown_migrations
 from runq_journal.stored import Sample, StoredEvent, timestamp
 from runq_journal.view_files import stale_views, store_views
 from runq_schemas.errors import JournalError
-from runq_schemas.events import Event, UnknownEvent
+from runq_schemas.events import Event, UnknownEvent, to_data
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
@@ -140,7 +138,7 @@ class Journal:
         if isinstance(event, UnknownEvent):
             kind, data = event.name, dict(event.data)
         else:
-            kind, data = event.kind, attrs.asdict(event)
+            kind, data = event.kind, to_data(event)
         text = _json_text(kind, self._redact(data))
         with self._transaction("written"):
             last, prev_hash, given = self._conn.execute(_LAST).fetchone() or (0, GENESIS, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Any, Self
 
 from runq_journal import chain
 from runq_journal.connection import connect_reader, is_journal, translated
-from runq_journal.stored import Sample, StoredEvent
+from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
 from runq_journal.view_files import create_temporary
 from runq_journal.view_rows import ORDERS, Row, meant
 from runq_schemas.errors import JournalError
@@ -124,7 +123,7 @@ class JournalReader:
             values.extend(chosen)
         with translated(self.path, "read"):
             for row in self._conn.execute(f"{_EVENT} WHERE {' AND '.join(where)} ORDER BY id", values):
-                yield _stored(self.path, row)
+                yield stored_event(self.path, row)
 
     def last_event(self, night: str | None = None) -> StoredEvent | None:
         """The last event of a night, or of all; ``None`` when there is none."""
@@ -154,7 +153,7 @@ class JournalReader:
         rows = self._query("SELECT plan_event, data FROM night_plan WHERE night = ?", (night,))
         if not rows:
             raise self._no_night(night)
-        return _parsed(self.path, rows[0]["plan_event"], rows[0]["data"])
+        return parsed_data(self.path, rows[0]["plan_event"], rows[0]["data"])
 
     def plans(self, night: str) -> Iterator[dict[str, Any]]:
         """What every ``night.started`` and ``night.resumed`` of the night says, the oldest first."""
@@ -219,6 +218,10 @@ class JournalReader:
         """What each step of the newest plan stands at."""
         return self.view("step_result", night)
 
+    def step_evidence(self, night: str) -> list[Row]:
+        """What the last attempt of each step left behind, with the identity it ran with."""
+        return self.view("step_evidence", night)
+
     def attempts(self, night: str | None = None) -> list[Row]:
         """Every attempt, oldest first within its entry; ``status`` is ``running`` for one that has no end."""
         return self.view("attempt", night)
@@ -255,7 +258,7 @@ class JournalReader:
     def _one(self, sql: str, values: tuple[Any, ...]) -> StoredEvent | None:
         with translated(self.path, "read"):
             row = self._conn.execute(sql, values).fetchone()
-        return _stored(self.path, row) if row else None
+        return stored_event(self.path, row) if row else None
 
     def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
         with translated(self.path, "read"):
@@ -279,31 +282,3 @@ def _scope(conn: sqlite3.Connection, upto: int | None) -> None:
     conn.execute("SELECT 1 FROM event LIMIT 1").fetchone()  # a damaged file is found here, not later
     conn.execute("COMMIT")
     conn.execute("PRAGMA query_only = ON")
-
-
-def _stored(path: Path, row: tuple[Any, ...]) -> StoredEvent:
-    return StoredEvent(
-        id=row[0],
-        night=row[1],
-        at=row[2],
-        elapsed_s=row[3],
-        kind=row[4],
-        entry=row[5],
-        step=row[6],
-        attempt=row[7],
-        data=_parsed(path, row[0], row[8]),
-        prev_hash=row[9],
-        hash=row[10],
-    )
-
-
-def _parsed(path: Path, event_id: int, text: str) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except ValueError as exc:
-        raise JournalError(
-            f"The data of event {event_id} is not JSON",
-            where=str(path),
-            remedy="The journal is damaged: see what is wrong with `runq replay --verify`.",
-        ) from exc
-    return dict(data)

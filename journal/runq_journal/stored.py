@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from runq_schemas.errors import JournalError
 from runq_schemas.events import Event, from_data
 
 
@@ -67,3 +70,41 @@ def timestamp(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError("a time in the journal needs its time zone")
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def stored_event(path: Path, row: tuple[Any, ...]) -> StoredEvent:
+    """The event of a row with every column, in the table's order.
+
+    Raises:
+        JournalError: its data is not JSON; ``path`` is named as the place.
+    """
+    return StoredEvent(
+        id=row[0],
+        night=row[1],
+        at=row[2],
+        elapsed_s=row[3],
+        kind=row[4],
+        entry=row[5],
+        step=row[6],
+        attempt=row[7],
+        data=parsed_data(path, row[0], row[8]),
+        prev_hash=row[9],
+        hash=row[10],
+    )
+
+
+def parsed_data(path: Path, event_id: int, text: str) -> dict[str, Any]:
+    """What the ``data`` column of an event says.
+
+    Raises:
+        JournalError: it is not JSON; ``path`` is named as the place.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        raise JournalError(
+            f"The data of event {event_id} is not JSON",
+            where=str(path),
+            remedy="The journal is damaged: see what is wrong with `runq replay --verify`.",
+        ) from exc
+    return dict(data)

@@ -64,6 +64,6 @@ def _parse(name: str, text: str) -> View:
             columns[column[1]] = column[2]
         elif continued and columns:
             columns[next(reversed(columns))] += " " + continued[1]
-        elif not columns and line.startswith("-- "):
+        elif not columns and line.startswith("-- ") and line != "-- Columns:":
             about.append(line.removeprefix("-- "))
     return View(name=name, sql=sql, about=" ".join(about), columns=columns)

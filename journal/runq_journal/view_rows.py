@@ -20,6 +20,7 @@ ORDERS = {
     "planned_entry": 'night, "index"',
     "planned_step": 'night, "index", position',
     "server": "started_event",
+    "step_evidence": "night, entry, started_event",
     "step_result": 'night, "index", position',
     "step_state": "night, entry, event",
     "todo": 'night, "index", position',
@@ -30,7 +31,7 @@ ORDERS = {
 
 # SQLite has neither booleans nor JSON values: these columns become what they mean.
 _BOOLEANS = frozenset({"baseline_proven", "run"})
-_JSON = frozenset({"argv", "facts", "model", "settings", "steps"})
+_JSON = frozenset({"argv", "artifacts", "facts", "identity_parts", "model", "outputs", "settings", "steps"})
 
 
 def meant(name: str, value: Any) -> Any:

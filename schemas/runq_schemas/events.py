@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import attr
 import attrs
 
 Verdict = Literal["verified", "unverified", "failed"]
@@ -370,7 +371,7 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
 
 def to_data(event: Event) -> dict[str, Any]:
     """The event as JSON data, without its kind: what the journal's ``data`` column holds."""
-    return attrs.asdict(event, recurse=True, retain_collection_types=False)
+    return attr.asdict(event, retain_collection_types=False)
 
 
 def from_data(kind: str, data: Mapping[str, Any]) -> Event:

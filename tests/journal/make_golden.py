@@ -107,7 +107,7 @@ class Scribe:
             ev.StepStarted(
                 argv=("python", "-m", "touchstone", step),
                 log=f"/home/nora/runs/{self.night}_queue/logs/e{entry}-{step}-{attempt}.log",
-                bundle=f"/home/nora/runs/{self.night}_e{entry}",
+                bundle=fields.pop("bundle", f"/home/nora/runs/{self.night}_e{entry}"),
                 timeout_s=fields.pop("timeout_s", 14400.0),
                 stall_timeout_s=fields.pop("stall_timeout_s", None),
                 identity=identity or f"1:{step}-{entry}",

@@ -6,10 +6,11 @@
 --   event            number of its settle.finished
 --   probe            the probe's name
 --   baseline_mb      memory after the reset, before the model loaded, in MB (2^20 bytes)
---   status           settled, dirty or timeout
---   baseline_proven  1 when it is proven that the last model is gone, 0 when not
---   reset_verdict    of the reset before it: verified, unverified or failed
+--   status           settled, dirty or timeout: how this probe settled
+--   baseline_proven  1 when it is proven for this probe that the last model is gone, 0 when not
+--   reset_verdict    of the reset before it: verified, unverified or failed; null when there was none
 --   boot_id          the machine's boot it was measured in
+--   at               when, UTC, ISO 8601
 CREATE VIEW baseline AS
 SELECT
   settled.night,
@@ -17,10 +18,24 @@ SELECT
   settled.id AS event,
   part.key AS probe,
   part.value AS baseline_mb,
-  json_extract(settled.data, '$.status') AS status,
-  json_extract(settled.data, '$.proven') AS baseline_proven,
+  -- Of the probe itself; the event's own words are those of the worst probe.
+  coalesce(
+    (
+      SELECT json_extract(one.value, '$.status') FROM json_each(settled.data, '$.probes') AS one
+      WHERE json_extract(one.value, '$.probe') = part.key
+    ),
+    json_extract(settled.data, '$.status')
+  ) AS status,
+  coalesce(
+    (
+      SELECT json_extract(one.value, '$.proven') FROM json_each(settled.data, '$.probes') AS one
+      WHERE json_extract(one.value, '$.probe') = part.key
+    ),
+    json_extract(settled.data, '$.proven')
+  ) AS baseline_proven,
   json_extract(reset.data, '$.verdict') AS reset_verdict,
-  json_extract(plan.data, '$.boot_id') AS boot_id
+  json_extract(plan.data, '$.boot_id') AS boot_id,
+  settled.at
 FROM event AS settled
 JOIN json_each(settled.data, '$.baseline_mb') AS part
 LEFT JOIN event AS reset ON reset.id = (

@@ -9,7 +9,7 @@
 --   model_id         the model's id
 --   config           the harness's configuration file, as written
 --   pack             the pack, as written
---   bundle_dir       the folder the first step writes into, absolute
+--   bundle_dir       the folder the latest step wrote into, absolute: it holds what the steps before left too
 --   status           complete, failed, skipped, pending, running or interrupted
 --   eval_status      ok, failed, timeout or pending
 --   judge_status     ok, failed, timeout, pending or skipped
@@ -39,6 +39,7 @@ WITH halted AS (
 entries AS (
   SELECT
     halted.*,
+    max(CASE WHEN stale IS NULL THEN started_event END) OVER of_entry AS latest_started,
     max(CASE WHEN position = 1 THEN step END) OVER of_entry AS second_step,
     max(CASE WHEN position = 1 THEN status END) OVER of_entry AS second_status,
     max(CASE WHEN position = 1 THEN word_event END) OVER of_entry AS second_word,
@@ -60,7 +61,7 @@ told AS (
     END AS refused,
     nullif(json_extract(ended.data, '$.reason'), '') AS refusal,
     word.data AS word_data,
-    started.data AS started_data,
+    latest.data AS latest_data,
     second.data AS second_data,
     halt.data AS halt_data,
     halt_start.data AS halt_start_data,
@@ -78,6 +79,7 @@ told AS (
     ), 0)
   LEFT JOIN event AS word ON word.id = entries.word_event AND entries.stale IS NULL
   LEFT JOIN event AS started ON started.id = entries.started_event AND entries.stale IS NULL
+  LEFT JOIN event AS latest ON latest.id = entries.latest_started
   LEFT JOIN event AS second ON second.id = entries.second_word
   LEFT JOIN event AS halt ON halt.id = entries.halt_word AND entries.halt_stale IS NULL
   LEFT JOIN event AS halt_start ON halt_start.id = entries.halt_started
@@ -113,7 +115,7 @@ SELECT
   model_id,
   config,
   pack,
-  json_extract(started_data, '$.bundle') AS bundle_dir,
+  json_extract(latest_data, '$.bundle') AS bundle_dir,
   CASE
     WHEN halt_position IS NULL THEN 'complete'
     WHEN refused IS NOT NULL THEN refused

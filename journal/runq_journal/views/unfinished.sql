@@ -11,6 +11,7 @@
 --   pid            of its process; null when it was not spawned
 --   created_at     creation time of its process, in seconds since 1970; with boot_id it names the process
 --   boot_id        the machine's boot it ran in
+--   started_at     when it started, UTC, ISO 8601
 CREATE VIEW unfinished AS
 SELECT
   started.night,
@@ -22,18 +23,20 @@ SELECT
   json_extract(started.data, '$.log') AS log,
   json_extract(spawned.data, '$.pid') AS pid,
   json_extract(spawned.data, '$.created_at') AS created_at,
-  json_extract(spawned.data, '$.boot_id') AS boot_id
+  json_extract(spawned.data, '$.boot_id') AS boot_id,
+  started.at AS started_at
 FROM event AS started
+-- By kind: a harness may call a step "server" too.
 LEFT JOIN event AS spawned ON spawned.id = (
   SELECT min(other.id) FROM event AS other
   WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
-    AND other.kind IN ('step.spawned', 'server.spawned') AND other.attempt IS started.attempt
-    AND other.id > started.id
+    AND other.kind = CASE started.kind WHEN 'step.started' THEN 'step.spawned' ELSE 'server.spawned' END
+    AND other.attempt IS started.attempt AND other.id > started.id
 )
 WHERE started.kind IN ('step.started', 'server.started')
   AND NOT EXISTS (
     SELECT 1 FROM event AS other
     WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
-      AND other.kind IN ('step.finished', 'server.finished') AND other.attempt IS started.attempt
-      AND other.id > started.id
+      AND other.kind = CASE started.kind WHEN 'step.started' THEN 'step.finished' ELSE 'server.finished' END
+      AND other.attempt IS started.attempt AND other.id > started.id
   );

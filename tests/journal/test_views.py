@@ -1,0 +1,615 @@
+"""The views against the golden nights, by hand, and against nights told event by event."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from runq_journal import Journal, JournalReader
+from runq_schemas import events as ev
+
+BASE = "/home/nora/runs"
+
+
+def columns(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+# --- the golden nights, every value worked out from make_golden.py ------------------------------------------------
+
+
+@pytest.fixture
+def reader(golden_db: Path) -> Any:
+    with JournalReader.open(golden_db) as opened:
+        yield opened
+
+
+def test_the_golden_file_is_what_its_script_tells(golden_db: Path, golden: ModuleType, tmp_path: Path) -> None:
+    golden.make(tmp_path / "again.db")
+    with JournalReader.open(golden_db) as old, JournalReader.open(tmp_path / "again.db") as new:
+        assert list(old.events()) == list(new.events())
+        assert old.verify() is None
+
+
+def test_the_golden_file_can_be_written_on(golden_db: Path) -> None:
+    with Journal.open(golden_db) as journal:
+        assert journal.append(ev.Warned(message="later"), night="2026-09-03_220000").id == 69
+        assert journal.reader().verify() is None
+
+
+def test_touchstones_fields(reader: JournalReader, golden: ModuleType) -> None:
+    names = ("index", "model_id", "config", "pack", "bundle_dir", "eval_status", "judge_status", "eval_seconds")
+    names += ("judge_seconds", "error")
+    files = ("config.yaml", "packs/buero.yaml")
+    one, two = golden.COMPLETE, golden.RESUMED
+    assert columns(reader.entry_results(one), *names) == [
+        (0, "gemma-12b", *files, f"{BASE}/{one}_e0", "ok", "ok", 3600.0, 1800.0, None),
+        (1, "qwen-27b", *files, f"{BASE}/{one}_e1", "ok", "ok", 5400.1, 1800.0, None),
+    ]
+    assert columns(reader.entry_results(two), *names) == [
+        (0, "gemma-12b", *files, f"{BASE}/{two}_e0", "ok", "ok", 3000.0, 1500.0, None),
+        (1, "slow-70b", *files, f"{BASE}/{two}_e2", "timeout", "skipped", 14400.5, None, "eval timeout (>14400s)"),
+        (2, "broken-1b", *files, f"{BASE}/{two}_e1", "failed", "skipped", 12.3, None, "eval failed"),
+        (3, "gone-3b", *files, None, "failed", "skipped", None, None, "The pack packs/buero.yaml cannot be read."),
+    ]
+
+
+def test_added_fields(reader: JournalReader, golden: ModuleType) -> None:
+    names = ("entry", "status", "reset_verdict", "settle_status", "baseline_proven", "baseline_mb", "peak_mb")
+    names += ("model_delta_mb", "answers", "answers_failed", "eval_step", "judge_step", "reason")
+    steps = ("eval", "judge")
+    assert columns(reader.entry_results(golden.COMPLETE), *names) == [
+        (0, "complete", "unverified", "settled", False, 4000.0, 12500.0, 8500.0, 40, 0, *steps, None),
+        (1, "complete", "verified", "settled", True, 4100.0, 21100.0, 17000.0, 40, 3, *steps, None),
+    ]
+    slow, broken = "The step ran longer than 14400 s and was ended.", "The process exited with 1."
+    good, nothing = ("verified", "settled", True), (None, None, None)
+    assert columns(reader.entry_results(golden.RESUMED), *names) == [
+        (0, "complete", *good, 4000.0, 12000.0, 8000.0, 40, 0, *steps, None),
+        (2, "failed", *good, 4050.0, 50050.0, 46000.0, None, None, "eval", None, slow),
+        (1, "failed", *good, 4060.0, None, None, None, None, *steps, broken),
+        (3, "failed", *nothing, None, None, None, None, None, *steps, "The pack packs/buero.yaml cannot be read."),
+    ]
+
+
+def test_night_and_night_summary(reader: JournalReader, golden: ModuleType) -> None:
+    first = {
+        "night": golden.COMPLETE,
+        "queue_path": "/home/nora/queue.yaml",
+        "queue_sha256": "ab" * 32,
+        "queue_dir": f"{BASE}/{golden.COMPLETE}_queue",
+        "started": "2026-09-01 20:00:00",
+        "state": "finished",
+        "started_at": "2026-09-01T20:00:00.000000Z",
+        # two entries of 5 s before the eval, 3600.04 s and 5400.06 s of eval, 1800 s of judge each
+        "finished_at": "2026-09-01T23:30:10.100000Z",
+        "last_at": "2026-09-01T23:30:10.100000Z",
+        "last_event": 27,
+        "seconds": 12610.1,
+        "resumes": 0,
+    }
+    second = {
+        **first,
+        "night": golden.RESUMED,
+        "queue_dir": f"{BASE}/{golden.RESUMED}_queue",
+        "started": "2026-09-02 20:30:00",
+        "started_at": "2026-09-02T20:30:00.000000Z",
+        # resumed at 05:00: 1500 s of judge, 5 s and 14400.5 s, 5 s and 12.34 s
+        "finished_at": "2026-09-03T09:25:22.840000Z",
+        "last_at": "2026-09-03T09:25:22.840000Z",
+        "last_event": 68,
+        "seconds": 46522.84,
+        "resumes": 1,
+    }
+    assert reader.nights() == [second, first]
+    counts = {"total": 2, "done": 2, "complete": 2, "failed": 0, "pending": 0}
+    assert reader.night_summary(golden.COMPLETE) == first | counts
+    counts = {"total": 4, "done": 4, "complete": 1, "failed": 3, "pending": 0}
+    assert reader.night_summary(golden.RESUMED) == second | counts
+    assert reader.unfinished_nights() == []
+
+
+def test_night_state_over_time(golden_db: Path, golden: ModuleType) -> None:
+    for upto, state, pending in ((38, "running", 3), (40, "interrupted", 3), (41, "running", 4), (68, "finished", 0)):
+        with JournalReader.open(golden_db, upto=upto) as reader:
+            row = reader.night_summary(golden.RESUMED)
+            assert row is not None
+            assert (row["state"], row["pending"]) == (state, pending), upto
+            assert reader.unfinished_nights() == ([golden.RESUMED] if state == "running" else [])
+
+
+def test_step_states_and_results(reader: JournalReader, golden: ModuleType) -> None:
+    assert columns(reader.step_states(golden.RESUMED), "entry", "step", "status", "attempt", "seconds", "event") == [
+        (0, "eval", "ok", 1, 3000.0, 36),
+        (0, "judge", "ok", 2, 1500.0, 45),
+        (1, "eval", "failed", 1, 12.34, 63),
+        (1, "judge", "skipped", None, None, 64),
+        (2, "eval", "timeout", 1, 14400.5, 54),
+    ]
+    names = ("entry", "index", "step", "position", "status", "attempt", "started_event", "word_event")
+    assert columns(reader.step_results(golden.RESUMED), *names) == [
+        (0, 0, "eval", 0, "ok", 1, 34, 36),
+        (0, 0, "judge", 1, "ok", 2, 43, 45),
+        (2, 1, "eval", 0, "timeout", 1, 52, 54),
+        (1, 2, "eval", 0, "failed", 1, 61, 63),
+        (1, 2, "judge", 1, "skipped", None, None, 64),
+        (3, 3, "eval", 0, "pending", None, None, None),
+        (3, 3, "judge", 1, "pending", None, None, None),
+    ]
+
+
+def test_planned(reader: JournalReader, golden: ModuleType) -> None:
+    entries = reader.view("planned_entry", golden.RESUMED)
+    assert columns(entries, "entry", "index", "model_id", "judge_config", "judge_model", "plan_event") == [
+        (0, 0, "gemma-12b", "judge.yaml", "judge-27b", 41),
+        (2, 1, "slow-70b", "judge.yaml", "judge-27b", 41),
+        (1, 2, "broken-1b", "judge.yaml", "judge-27b", 41),
+        (3, 3, "gone-3b", "judge.yaml", "judge-27b", 41),
+    ]
+    assert entries[0]["model"] == {"id": "gemma-12b"}
+    assert entries[0]["settings"] == {"retries": 0}
+    assert [step["name"] for step in entries[1]["steps"]] == ["eval"]
+    steps = reader.view("planned_step", golden.RESUMED)
+    assert columns(steps[1:3], "entry", "step", "position", "identity", "run", "why") == [
+        (0, "judge", 1, "1:judge-0", True, "has not run"),
+        (2, "eval", 0, "1:eval-2", True, "has not run"),
+    ]
+
+
+def test_attempts(reader: JournalReader, golden: ModuleType) -> None:
+    rows = reader.attempts(golden.RESUMED)
+    names = ("entry", "step", "attempt", "started_event", "finished_event", "status", "exit_code", "signal", "pid")
+    assert columns(rows, *names) == [
+        (0, "eval", 1, 34, 36, "ok", 0, None, 5034),
+        (0, "judge", 1, 37, 39, "interrupted", None, None, 5037),
+        (0, "judge", 2, 43, 45, "ok", 0, None, 5043),
+        (1, "eval", 1, 61, 63, "failed", 1, None, 5061),
+        (2, "eval", 1, 52, 54, "timeout", None, "SIGTERM", 5052),
+    ]
+    assert rows[0] == {
+        "night": golden.RESUMED,
+        "entry": 0,
+        "step": "eval",
+        "attempt": 1,
+        "started_event": 34,
+        "finished_event": 36,
+        "status": "ok",
+        "exit_code": 0,
+        "signal": None,
+        "seconds": 3000.0,
+        "reason": None,
+        "bundle": f"{BASE}/{golden.RESUMED}_e0",
+        "log": f"{BASE}/{golden.RESUMED}_queue/logs/e0-eval-1.log",
+        "argv": ["python", "-m", "touchstone", "eval"],
+        "identity": "1:eval-0",
+        "timeout_s": 14400.0,
+        "stall_timeout_s": None,
+        "pid": 5034,
+        "created_at": 1788300000.25,
+        "boot_id": "boot-1",
+        "probe": "system",
+        "baseline_mb": 4000.0,
+        "peak_mb": 12000.0,
+        "model_delta_mb": 8000.0,
+        "baseline_proven": True,
+        "facts": {"answers": 40, "answers_failed": 0},
+        "started_at": "2026-09-02T20:30:05.000000Z",
+        "finished_at": "2026-09-02T21:20:05.000000Z",
+    }
+    assert len(reader.attempts()) == 9
+
+
+def test_unfinished(golden_db: Path, golden: ModuleType) -> None:
+    with JournalReader.open(golden_db, upto=38) as reader:
+        (row,) = reader.unfinished()
+        assert row == {
+            "night": golden.RESUMED,
+            "entry": 0,
+            "step": "judge",
+            "attempt": 1,
+            "kind": "step.started",
+            "log": f"{BASE}/{golden.RESUMED}_queue/logs/e0-judge-1.log",
+            "pid": 5037,
+            "created_at": 1788300000.25,
+            "boot_id": "boot-1",
+            "started_at": "2026-09-02T21:20:05.000000Z",
+            "started_event": 37,
+        }
+    with JournalReader.open(golden_db, upto=37) as reader:
+        assert columns(reader.unfinished(), "step", "pid") == [("judge", None)]
+    with JournalReader.open(golden_db) as reader:
+        assert reader.unfinished() == []
+
+
+def test_memory(reader: JournalReader, golden: ModuleType) -> None:
+    names = ("entry", "step", "probe", "baseline_mb", "peak_mb", "model_delta_mb", "baseline_proven")
+    assert columns(reader.model_deltas(golden.COMPLETE), *names) == [
+        (0, "eval", "system", 4000.0, 12500.0, 8500.0, False),
+        (0, "judge", "system", 4000.0, 9000.0, 5000.0, False),
+        (1, "eval", "system", 4100.0, 21100.0, 17000.0, True),
+        (1, "judge", "system", 4100.0, 9000.0, 4900.0, True),
+    ]
+    names = ("entry", "probe", "baseline_mb", "status", "baseline_proven", "reset_verdict", "boot_id", "event")
+    assert columns(reader.view("baseline", golden.COMPLETE), *names) == [
+        (0, "system", 4000.0, "settled", False, "unverified", "boot-1", 7),
+        (1, "system", 4100.0, "settled", True, "verified", "boot-1", 19),
+    ]
+    assert reader.references(golden.COMPLETE, "boot-1") == {"system": 4100.0}
+    assert reader.references(golden.COMPLETE, "boot-2") == {}
+    assert reader.references(golden.RESUMED, "boot-1") == {"system": 4060.0}
+
+
+def test_durations_are_medians_of_ok_attempts_over_all_nights(reader: JournalReader) -> None:
+    assert columns(reader.durations(), "step", "model_id", "pack", "seconds", "n") == [
+        ("eval", "gemma-12b", "packs/buero.yaml", (3600.04 + 3000.0) / 2, 2),
+        ("judge", "gemma-12b", "packs/buero.yaml", 1650.0, 2),
+        ("eval", "qwen-27b", "packs/buero.yaml", 5400.06, 1),
+        ("judge", "qwen-27b", "packs/buero.yaml", 1800.0, 1),
+    ]
+
+
+def test_failures_and_warnings(reader: JournalReader, golden: ModuleType) -> None:
+    names = ("entry", "model_id", "step", "status", "exit_code", "signal", "log_tail", "event")
+    tail = "Traceback (most recent call last):\nConnectionRefusedError"
+    assert columns(reader.failures(), *names) == [
+        (0, "gemma-12b", "judge", "interrupted", None, None, None, 39),
+        (2, "slow-70b", "eval", "timeout", None, "SIGTERM", None, 54),
+        (1, "broken-1b", "eval", "failed", 1, None, tail, 63),
+    ]
+    names = ("night", "entry", "step", "message", "remedy", "event")
+    assert columns(reader.warnings(), *names) == [
+        (golden.COMPLETE, None, None, "The machine runs on battery", "Plug it in.", 2)
+    ]
+
+
+def test_todo(reader: JournalReader, golden: ModuleType) -> None:
+    assert reader.todo(golden.COMPLETE) == []
+    assert columns(reader.todo(golden.RESUMED), "entry", "step", "status", "reason") == [
+        (2, "eval", "timeout", "it timed out"),
+        (1, "eval", "failed", "it failed"),
+        (1, "judge", "skipped", "it was skipped"),
+        (3, "eval", "pending", "it has not run yet"),
+        (3, "judge", "pending", "it has not run yet"),
+    ]
+
+
+# --- nights told as they go ---------------------------------------------------------------------------------------
+
+
+def result(story: Any, index: int = 0) -> tuple[Any, ...]:
+    return columns([story.entry(index)], "status", "eval_status", "judge_status", "error")[0]
+
+
+def test_an_entry_from_nothing_to_complete(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    assert result(story) == ("pending", "pending", "pending", None)
+    assert story.todo() == [(0, "eval", "it has not run yet"), (0, "judge", "it has not run yet")]
+    story.say(ev.EntryStarted(), 0)
+    story.baseline(0, 100.0)
+    assert (story.entry()["baseline_mb"], story.entry()["reset_verdict"]) == (100.0, "verified")
+    story.start(0, "eval")
+    assert result(story) == ("running", "pending", "pending", None)
+    assert story.entry()["bundle_dir"].endswith("_e0")
+    assert story.todo()[0] == (0, "eval", "it has not ended")
+    story.finish(0, "eval", seconds=1.25)
+    assert result(story) == ("pending", "ok", "pending", None)
+    assert story.entry()["eval_seconds"] == 1.3
+    story.start(0, "judge")
+    assert result(story) == ("running", "ok", "pending", None)
+    story.finish(0, "judge", seconds=2.0)
+    assert result(story) == ("complete", "ok", "ok", None)
+    assert story.todo() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "limits", "words", "error"),
+    [
+        ("failed", {}, "failed", "eval failed"),
+        ("timeout", {"timeout_s": 14400.0}, "timeout", "eval timeout (>14400s)"),
+        ("timeout", {"timeout_s": 0.5}, "timeout", "eval timeout (>0.5s)"),
+        ("stalled", {"stall_timeout_s": 600.0}, "timeout", "eval stalled (>600s)"),
+        ("gave_up", {}, "failed", "eval failed"),
+    ],
+)
+def test_a_first_step_that_is_not_ok(story: Any, status: Any, limits: Any, words: str, error: str) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.start(0, "eval", **limits)
+    story.finish(0, "eval", status, seconds=3.0, reason="Because.")
+    assert result(story) == ("failed", words, "skipped", error)  # also before the skip is written
+    story.say(ev.StepSkipped(reason="eval is not ok"), 0, "judge")
+    assert result(story) == ("failed", words, "skipped", error)
+    assert story.entry()["reason"] == "Because."
+    assert story.entry()["eval_seconds"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "error"),
+    [
+        ("failed", "failed", "judge failed"),
+        ("timeout", "timeout", "judge timeout"),
+        ("stalled", "timeout", "judge stalled"),
+        ("gave_up", "failed", "judge failed"),
+    ],
+)
+def test_a_second_step_that_is_not_ok(story: Any, status: Any, words: str, error: str) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    for step, end in (("eval", "ok"), ("judge", status)):
+        story.start(0, step)
+        story.finish(0, step, end, seconds=3.0)
+    assert result(story) == ("failed", "ok", words, error)
+    said = {"timeout": "timed out", "gave_up": "failed"}
+    assert story.todo() == [(0, "judge", f"it {said.get(status, status)}")]
+
+
+def test_a_harness_names_its_own_steps(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("bench", "score", "plot"))])
+    for step, end in (("bench", "ok"), ("score", "ok"), ("plot", "timeout")):
+        story.start(0, step)
+        story.finish(0, step, end, seconds=3.0, reason=f"{step}!")
+    assert result(story) == ("failed", "ok", "ok", "plot timeout")
+    assert story.entry()["reason"] == "plot!"
+    assert story.todo() == [(0, "plot", "it timed out")]
+
+
+def test_an_interrupted_step_is_pending_in_touchstones_words(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.start(0, "eval")
+    story.finish(0, "eval", "interrupted", seconds=3.0, reason="Ctrl-C.")
+    story.say(ev.StepSkipped(reason="eval is not ok"), 0, "judge")
+    story.say(ev.EntryFinished(status="interrupted"), 0)
+    assert result(story) == ("interrupted", "pending", "pending", None)
+    assert (story.entry()["eval_seconds"], story.entry()["reason"]) == (None, "Ctrl-C.")
+    assert story.todo() == [(0, "eval", "it was interrupted"), (0, "judge", "it was skipped")]
+
+
+def test_a_changed_pack_makes_the_entry_pending(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    for step in ("eval", "judge"):
+        story.start(0, step)
+        story.finish(0, step, seconds=3.0)
+    story.say(ev.EntryFinished(status="failed", reason="An older reason."), 0)
+    story.plan([story.planned(0, 0, "m", identity_eval="1:new", identity_judge="1:newer")], resumed=True)
+    assert result(story) == ("pending", "pending", "pending", None)
+    assert story.entry()["bundle_dir"] is None
+    why = "what it reads has changed since it ran"
+    assert story.todo() == [(0, "eval", why), (0, "judge", why)]
+    assert columns(story.view("step_result"), "status", "stale") == [("pending", "changed")] * 2
+    story.start(0, "eval", 2, identity="1:new")
+    story.finish(0, "eval", attempt=2, seconds=4.0)
+    assert result(story) == ("pending", "ok", "pending", None)
+    story.start(0, "judge", 2, identity="1:newer")
+    story.finish(0, "judge", attempt=2, seconds=4.0)
+    assert result(story) == ("complete", "ok", "ok", None)
+
+
+def test_a_changed_judge_config_runs_only_the_judge(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    for step in ("eval", "judge"):
+        story.start(0, step)
+        story.finish(0, step, seconds=3.0)
+    story.plan([story.planned(0, 0, "m", identity_judge="1:new")], resumed=True)
+    assert result(story) == ("pending", "ok", "pending", None)
+    assert story.todo() == [(0, "judge", "what it reads has changed since it ran")]
+
+
+def test_an_eval_that_ran_again_makes_its_judge_run_again(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    for step in ("eval", "judge"):
+        story.start(0, step)
+        story.finish(0, step, seconds=3.0)
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    assert story.todo() == []
+    story.start(0, "eval", 2)
+    assert result(story) == ("running", "pending", "pending", None)
+    story.finish(0, "eval", attempt=2, seconds=3.0)
+    assert result(story) == ("pending", "ok", "pending", None)
+    assert story.todo() == [(0, "judge", "an earlier step ran again after it")]
+
+
+def test_the_bundle_of_an_entry_is_where_its_latest_step_that_counts_wrote(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    assert story.entry()["bundle_dir"] is None
+    story.start(0, "eval", bundle="/runs/e0")
+    story.finish(0, "eval", seconds=3.0)
+    story.start(0, "judge", bundle="/runs/e0")
+    story.finish(0, "judge", seconds=3.0)
+    assert story.entry()["bundle_dir"] == "/runs/e0"
+    story.plan([story.planned(0, 0, "m", identity_judge="1:new")], resumed=True)
+    assert story.entry()["bundle_dir"] == "/runs/e0"
+    story.start(0, "judge", 2, identity="1:new", bundle="/runs/e0_judge_a2")
+    assert story.entry()["bundle_dir"] == "/runs/e0_judge_a2"
+    story.start(0, "eval", 2, bundle="/runs/e0_a2")
+    assert story.entry()["bundle_dir"] == "/runs/e0_a2"
+
+
+def test_what_the_last_attempt_left(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    started = story.start(0, "eval", bundle="/runs/e0")
+    finished = story.finish(0, "eval", seconds=3.0)
+    story.start(0, "judge", bundle="/runs/e0")
+    story.finish(0, "judge", "failed", seconds=3.0, reason="it exited with 1")
+    again = story.start(0, "judge", 2, bundle="/runs/e0")
+    first, second = story.view("step_evidence")
+    assert (first["step"], first["status"], first["attempt"], first["bundle"]) == ("eval", "ok", 1, "/runs/e0")
+    assert (first["started_event"], first["finished_event"]) == (started, finished)
+    assert first["identity"] == "1:eval-0"
+    assert isinstance(first["identity_parts"], dict)
+    assert isinstance(first["artifacts"], list)
+    assert isinstance(first["outputs"], list)
+    assert (second["step"], second["status"], second["attempt"], second["reason"]) == ("judge", "running", 2, None)
+    assert (second["started_event"], second["finished_event"], second["artifacts"]) == (again, None, None)
+
+
+def test_a_judge_whose_eval_is_to_run_again_is_in_todo(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    for step in ("eval", "judge"):
+        story.start(0, step)
+        story.finish(0, step, seconds=3.0)
+    story.plan([story.planned(0, 0, "m", identity_eval="1:new")], resumed=True)
+    assert story.todo()[1] == (0, "judge", "an earlier step runs again")
+
+
+def test_a_file_edited_during_the_night_does_not_undo_what_then_ran(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    story.start(0, "eval", identity="1:edited meanwhile")
+    story.finish(0, "eval", seconds=3.0)
+    assert result(story) == ("complete", "ok", "skipped", None)
+
+
+def test_a_retry_counts_by_its_last_attempt(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    story.start(0, "eval")
+    story.finish(0, "eval", "failed", seconds=3.0)
+    story.start(0, "eval", 2)
+    assert result(story) == ("running", "pending", "skipped", None)
+    story.finish(0, "eval", attempt=2, seconds=4.0)
+    assert result(story) == ("complete", "ok", "skipped", None)
+    assert columns(story.view("attempt"), "attempt", "status") == [(1, "failed"), (2, "ok")]
+    assert columns(story.view("failure"), "attempt", "status") == [(1, "failed")]
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped"])
+def test_an_entry_that_never_came_to_its_first_step(story: Any, status: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.EntryFinished(status=status, reason="The reset failed."), 0)
+    assert result(story) == (status, "failed", "skipped", "The reset failed.")
+    assert story.view("night_summary")[0]["failed"] == 1
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    assert result(story) == (status, "failed", "skipped", "The reset failed.")
+    story.say(ev.EntryStarted(), 0)
+    assert result(story) == ("pending", "pending", "pending", None)
+
+
+def test_an_entry_that_ended_before_its_judge(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    story.start(0, "eval")
+    story.finish(0, "eval", seconds=1.0)
+    story.say(ev.EntryFinished(status="failed"), 0)
+    assert result(story) == ("failed", "ok", "failed", "judge failed")
+
+
+def test_steps_that_were_skipped_for_a_dirty_baseline(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    for step in ("eval", "judge"):
+        story.say(ev.StepSkipped(reason="The memory is not back."), 0, step)
+    story.say(ev.EntryFinished(status="skipped", reason="The memory is not back."), 0)
+    assert result(story) == ("skipped", "failed", "skipped", "The memory is not back.")
+
+
+def test_an_entry_without_steps_is_not_lost(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ())])
+    assert result(story) == ("pending", "pending", "skipped", None)
+    assert story.todo() == [(0, None, "it has not run yet")]
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.EntryFinished(status="failed"), 0)
+    assert result(story) == ("failed", "failed", "skipped", "entry failed")
+
+
+def test_an_entry_dropped_from_the_file_leaves_the_summary_but_not_the_history(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m"), story.planned(1, 1, "n")])
+    story.start(0, "eval")
+    story.finish(0, "eval", seconds=8.0)
+    story.plan([story.planned(1, 0, "n"), story.planned(2, 1, "o")], resumed=True)
+    assert columns(story.view("entry_result"), "entry", "index") == [(1, 0), (2, 1)]
+    assert story.view("night_summary")[0]["total"] == 2
+    with JournalReader.open(story.path) as reader:
+        assert columns(reader.durations(), "model_id", "seconds", "n") == [("m", 8.0, 1)]
+
+
+def test_median_of_three(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    for attempt, seconds in enumerate((10.0, 90.0, 20.0), 1):
+        story.start(0, "eval", attempt)
+        story.finish(0, "eval", attempt=attempt, seconds=seconds)
+    story.start(0, "eval", 4)
+    story.finish(0, "eval", "failed", attempt=4, seconds=1.0)
+    with JournalReader.open(story.path) as reader:
+        assert columns(reader.durations(), "seconds", "n") == [(20.0, 3)]
+
+
+def test_two_probes(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    probes = tuple(
+        ev.SettledProbe(
+            probe=name,
+            status=status,
+            proven=proven,
+            waited_s=1.0,
+            start_mb=mb,
+            final_mb=mb,
+            polls=1,
+            reference_mb=None,
+            still_loaded=None,
+        )
+        for name, mb, status, proven in (("vram.0", 500.0, "settled", True), ("system", 4000.0, "dirty", False))
+    )
+    story.say(ev.ResetFinished(backend="x", verdict="verified", loaded_before=(), loaded_after=(), seconds=0.1), 0)
+    story.say(
+        ev.SettleFinished(
+            status="dirty", proven=False, waited_s=1.0, baseline_mb={"vram.0": 500.0, "system": 4000.0}, probes=probes
+        ),
+        0,
+    )
+    story.start(0, "eval")
+    story.finish(0, "eval", seconds=1.0, peak_mb={"vram.0": 9000.0, "system": 4500.0, "late": 1.0})
+    names = ("probe", "baseline_mb", "peak_mb", "model_delta_mb", "baseline_proven")
+    assert columns(story.view("model_delta"), *names) == [
+        ("late", None, 1.0, None, False),
+        ("system", 4000.0, 4500.0, 500.0, False),
+        ("vram.0", 500.0, 9000.0, 8500.0, True),
+    ]
+    with JournalReader.open(story.path) as reader:
+        assert reader.references(story.night, "boot-1") == {"vram.0": 500.0}
+
+
+def test_servers(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    started = ev.ServerStarted(argv=("llama-server",), log="/l", model="m")
+    for attempt in (1, 2, 3):
+        story.say(started, 0, "server", attempt)
+        story.say(ev.ServerSpawned(pid=70 + attempt, created_at=1.5, boot_id="boot-1"), 0, "server", attempt)
+    story.say(ev.ServerFinished(stopped=True, signal="SIGTERM", seconds=9.0), 0, "server", 1)
+    story.say(ev.ServerFinished(stopped=False, exit_code=1, reason="Out of memory."), 0, "server", 2)
+    names = ("attempt", "status", "model_id", "argv", "pid", "signal", "exit_code", "reason")
+    assert columns(story.view("server"), *names) == [
+        (1, "stopped", "m", ["llama-server"], 71, "SIGTERM", None, None),
+        (2, "ended", "m", ["llama-server"], 72, None, 1, "Out of memory."),
+        (3, "running", "m", ["llama-server"], 73, None, None, None),
+    ]
+    with JournalReader.open(story.path) as reader:
+        assert columns(reader.unfinished(), "kind", "step", "attempt", "pid") == [("server.started", "server", 3, 73)]
+    assert story.todo()[0][1] == "eval"
+
+
+def test_an_end_without_a_start_is_an_attempt_too(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    story.finish(0, "eval", "failed", seconds=0.0, reason="No such program.")
+    assert result(story) == ("failed", "failed", "skipped", "eval failed")
+    assert columns(story.view("attempt"), "status", "started_event", "reason") == [("failed", None, "No such program.")]
+
+
+def test_unknown_kinds_change_nothing(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m", ("eval",))])
+    story.start(0, "eval")
+    story.say(ev.UnknownEvent(name="step.paused", data={"status": "?"}), 0, "eval", 1)
+    assert result(story) == ("running", "pending", "skipped", None)
+
+
+def test_the_stored_views_say_the_same(golden_db: Path) -> None:
+    """What Datasette shows is what the code reads, once this version has opened the journal for writing."""
+    Journal.open(golden_db).close()
+    conn = sqlite3.connect(golden_db)
+    conn.row_factory = sqlite3.Row
+    with JournalReader.open(golden_db) as reader:
+        for name in ("entry_result", "night_summary", "todo", "attempt"):
+            stored = [tuple(row) for row in conn.execute(f"SELECT * FROM {name}")]
+            temporary = reader._conn.execute(f"SELECT * FROM {name}").fetchall()
+            assert stored == temporary
+    conn.close()
