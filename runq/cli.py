@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -36,8 +38,31 @@ Exit codes: 0 every entry complete, 1 at least one is not, 2 wrong queue file or
 """
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our output has gone, as in `runq nights | head`."""
+
+
+@contextmanager
+def _noticing_gone_reader() -> Iterator[None]:
+    # click ends the process with 1 where it meets a broken pipe itself; to us that is no failure.
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the command line, or show the help."""
+        with _noticing_gone_reader():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _noticing_gone_reader():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order of a user's night."""
@@ -82,10 +107,10 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EPILOG,
 )
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; also after a command.")
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 @click.pass_context
-def cli(ctx: click.Context, debug: bool) -> None:
+def cli(ctx: click.Context) -> None:
     """Evaluate local language models one by one through the night.
 
     For each entry of a queue file: reset the endpoint, wait until memory is really back, run the harness's steps,
@@ -93,7 +118,6 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
     Without a command: the status of the latest night.
     """
-    ctx.ensure_object(dict)["debug"] = debug
     if ctx.invoked_subcommand is None:
         command = importlib.import_module(COMMANDS["status"][0]).command
         ctx.invoke(command)
@@ -106,34 +130,44 @@ def main(args: list[str] | None = None) -> None:
 
 def run(args: list[str] | None = None) -> int:
     """Run the command line. Returns the exit code."""
-    from runq_schemas.errors import RunqError
-
     words = sys.argv[1:] if args is None else args
     debug = "--debug" in words
     try:
-        result: Any = cli.main(args=words, prog_name="runq", standalone_mode=False)
+        result: Any = cli.main(args=[w for w in words if w != "--debug"], prog_name="runq", standalone_mode=False)
         return int(result or 0)
-    except RunqError as error:
-        if debug:
-            raise
+    except ReaderGoneError:
+        _silence_stdout()  # nothing is left to say, and nowhere to say it
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        with suppress(OSError):  # the terminal may be gone
+            if debug:
+                import traceback
+
+                traceback.print_exception(error)
+            return _told(error)
+        return 1
+
+
+def _told(error: BaseException) -> int:
+    """Say what went wrong and what to do next. Returns the exit code."""
+    from runq_schemas.errors import RunqError
+
+    if isinstance(error, RunqError):
         _show(error)
         return error.exit_code
-    except click.ClickException as error:
+    if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    if isinstance(error, click.Abort | KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone (`runq nights | head`): nothing is left to say, and nowhere to say it.
-        _silence_stdout()
-        return 0
-    except OSError as error:
-        if debug:
-            raise
+    if isinstance(error, OSError):
         click.echo(f"error: {error}", err=True)
         click.echo("  check the path and its permissions; --debug shows the traceback", err=True)
         return 1
+    click.echo(f"error: unforeseen: {type(error).__name__}: {error}", err=True)
+    click.echo("  a fault of runq or of a plugin; please report it with what --debug shows", err=True)
+    return 1
 
 
 def _show(error: Any) -> None:

@@ -6,9 +6,12 @@ a broken plugin or a name offered twice has to be a value that can be shown, not
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Any
 
 import attrs
@@ -46,28 +49,49 @@ class Loaded:
 
 def offers() -> tuple[Offer, ...]:
     """Every plugin on offer, sorted by kind and name; nothing is imported."""
-    found: dict[tuple[str, str, str, str], Offer] = {}
-    for kind, group in GROUPS.items():
-        for point in entry_points(group=group):
-            distribution = point.dist.name if point.dist else "unknown"
-            # One distribution can be seen twice on sys.path (an editable install beside a build folder).
-            found[kind, point.name, distribution, point.value] = Offer(
-                kind=kind,
-                name=point.name,
-                distribution=distribution,
-                version=point.dist.version if point.dist else "unknown",
-                target=point.value,
-                point=point,
+    found: dict[tuple[str, str, str], Offer] = {}
+    kinds = {group: kind for kind, group in GROUPS.items()}
+    for distribution in distributions():
+        ours = [point for point in _points(distribution) if point.group in kinds]
+        name, version = _name_and_version(distribution) if ours else ("", "")
+        for point in ours:
+            kind = kinds[point.group]
+            # One distribution can be seen twice on sys.path (an editable install beside a build folder). The first
+            # is the one that Python imports.
+            found.setdefault(
+                (kind, point.name, _canonical(name)),
+                Offer(kind=kind, name=point.name, distribution=name, version=version, target=point.value, point=point),
             )
     order = list(GROUPS)
     return tuple(sorted(found.values(), key=lambda o: (order.index(o.kind), o.name, o.distribution)))
 
 
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """Name and version; an installation that broke off may lack either, or all of its metadata."""
+    name: str | None = None
+    version: str | None = None
+    with contextlib.suppress(Exception):
+        name, version = distribution.metadata["Name"], distribution.metadata["Version"]
+    return name or "unknown", version or "unknown"
+
+
+def _points(distribution: Distribution) -> Iterator[EntryPoint]:
+    """Its entry points; none where the file is no such list: one bad distribution must not hide all others."""
+    with contextlib.suppress(Exception):
+        yield from distribution.entry_points
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()  # as package indexes compare names
+
+
 def load(offer: Offer) -> Loaded:
     """Import one plugin's class. A failure is a value: a broken plugin must not break its neighbours."""
     try:
-        cls = offer.point.load()
-    except Exception as error:  # whatever a foreign module raises at import is what we report
+        # Standard output is for results: what a foreign module prints at import must not stand in a `--json`.
+        with contextlib.redirect_stdout(sys.stderr):
+            cls = offer.point.load()
+    except (Exception, SystemExit) as error:  # whatever a foreign module raises at import is what we report
         return Loaded(offer=offer, cls=None, error=f"{type(error).__name__}: {error}")
     if not (isinstance(cls, type) and attrs.has(cls)):
         return Loaded(offer=offer, cls=None, error=f"{offer.target} is not an attrs class")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,7 @@ class EndpointReady:
             raise
         except RunqError as error:
             outcome = ResetOutcome(verdict="failed", reason=error.message, remedy=error.remedy)
-        except Exception as error:  # a backend is a plugin: what it raises is a failed reset
+        except (Exception, SystemExit) as error:  # a backend is a plugin: what it raises is a failed reset
             outcome = ResetOutcome(verdict="failed", reason=f"{type(error).__name__}: {error}")
         self.context.interrupts.check()
         recorder.event(
@@ -142,7 +143,7 @@ class EndpointReady:
             names = self.prepared.reset.loaded(self._reset_context())
         except JournalError:
             raise
-        except Exception:  # a backend that cannot answer now has not proven anything
+        except (Exception, SystemExit):  # a backend that cannot answer now has not proven anything
             return None
         if names:
             return names
@@ -175,7 +176,9 @@ class EndpointReady:
         left = max(0.0, settle.timeout_s - (self.context.clock() - started))
 
         def poll() -> float:
-            reading = probe.read_mb()
+            reading = float(probe.read_mb())
+            if not math.isfinite(reading):
+                raise ValueError(f"it read {reading}")
             self.context.recorder.tick(
                 entry=self.prepared.entry.id,
                 step="settle",
@@ -195,7 +198,7 @@ class EndpointReady:
             )
         except JournalError:
             raise
-        except Exception as error:  # a probe is a plugin; its failure costs its figure
+        except (Exception, SystemExit) as error:  # a probe is a plugin; its failure costs its figure
             self.context.recorder.warn(
                 f"the probe {label!r} could not be read: {error}",
                 "its figures are missing; choose another with `probes:`",
@@ -241,7 +244,7 @@ class EndpointReady:
             raise NotReadyError(
                 f"the server for {model.id} did not start: {error.message}{remedy}", status="failed"
             ) from error
-        except Exception:
+        except BaseException:
             self.context.servers.stop_all()
             raise
 

@@ -70,9 +70,9 @@ def run_entry(
         outcome = EntryOutcome(status=status, reason=error.reason, stop_night=error.stop_night)
     except RunqError as error:
         outcome = EntryOutcome(status="failed", reason=error.message)
-    except Exception as error:  # never propagate out of an entry: it costs itself, not the night
+    except (Exception, SystemExit) as error:  # never propagate out of an entry: it costs itself, not the night
         outcome = EntryOutcome(status="failed", reason=f"{type(error).__name__}: {error}")
-    run.skip_rest(outcome.reason)
+    run.skip_rest(outcome)
     recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason), entry=entry)
     return outcome
 
@@ -85,6 +85,7 @@ class _EntryRun:
     past: Mapping[str, PastStep]
     baseline: Baseline = attrs.field(factory=lambda: Baseline(mb={}, proven=False), init=False)
     recorded: set[str] = attrs.field(factory=set, init=False)
+    current: str | None = attrs.field(default=None, init=False)
     reset_done: bool = attrs.field(default=False, init=False)
 
     def steps(self) -> EntryOutcome:
@@ -98,13 +99,17 @@ class _EntryRun:
                 return EntryOutcome(status="incomplete", reason=f"{step.name}: {finished.reason or finished.status}")
         return EntryOutcome(status="complete")
 
-    def skip_rest(self, reason: str) -> None:
-        """Record every step that was to run and did not."""
-        for decision in self.decisions:
-            if decision.run and decision.step not in self.recorded:
-                self.context.recorder.event(
-                    StepSkipped(reason=reason), entry=self.prepared.entry.id, step=decision.step
-                )
+    def skip_rest(self, outcome: EntryOutcome) -> None:
+        """Record every step that was to run and did not.
+
+        Where the entry itself failed, the step it was about to run was not skipped: it is what failed, and the
+        entry's end says why. Only an earlier word on that step must not stay the last one.
+        """
+        left = [d.step for d in self.decisions if d.run and d.step not in self.recorded]
+        for step in left:
+            if outcome.status == "failed" and step == self.current and step not in self.past:
+                continue
+            self.context.recorder.event(StepSkipped(reason=outcome.reason), entry=self.prepared.entry.id, step=step)
 
     def _kept(self, step: Step) -> _Done:
         last = self.past[step.name]
@@ -114,11 +119,11 @@ class _EntryRun:
 
     def _tries(self, step: Step, first: int, before: _Done | None) -> tuple[StepFinished, _Done | None]:
         """A step and its retries. Returns the last attempt, and what the next step builds on if it is ok."""
-        spec = self.prepared.spec
+        spec, self.current = self.prepared.spec, step.name
         for number in range(first, first + spec.retries + 1):
-            self.context.interrupts.check()
             if number > first:
                 self.context.interrupts.sleep(spec.retry_wait_s)
+            self.context.interrupts.check()  # a signal that came as the step before ended starts no other
             if not self.reset_done or step.name in self.prepared.reset_before:
                 self.baseline = EndpointReady(self.context, self.prepared).before(step)
                 self.reset_done = True
@@ -183,8 +188,18 @@ class _EntryRun:
 
 
 def _copy(before: _Done, target: Path) -> Path:
-    target.mkdir(mode=0o700)
+    """A folder of its own with what the step before left.
+
+    The copy gets its name when it is whole: a runner that dies meanwhile leaves only a `.part` folder that no attempt
+    ever wrote in, and this very attempt, not yet journalled, begins it anew.
+    """
+    if target.exists():
+        return target
+    part = target.with_name(target.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(mode=0o700)
     for name in before.outputs:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(before.bundle / name, target / name)
+        (part / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(before.bundle / name, part / name)
+    part.rename(target)
     return target

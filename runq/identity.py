@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from runq_schemas.queue import ModelSpec
 
 from runq.plugin import Step
+from runq.redact import HIDDEN
 
 IDENTITY_VERSION = 1
 """Raised whenever the parts or their encoding change, so that old and new identities never compare equal."""
@@ -25,7 +28,8 @@ def file_digest(path: Path) -> str:
     if path.is_dir():
         tree = hashlib.sha256()
         for inner in sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-            tree.update(f"{inner.relative_to(path).as_posix()}\0{file_digest(inner)}\n".encode())
+            # A name need not be UTF-8, and does not stop a night for that.
+            tree.update(os.fsencode(inner.relative_to(path).as_posix()) + f"\0{file_digest(inner)}\n".encode())
         return tree.hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -67,13 +71,18 @@ def identity_of(parts: Mapping[str, Any]) -> str:
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Why two identities differ, in words: ``judge.yaml changed``. Empty when the parts are equal."""
+    """Why two identities differ, in words: ``judge.yaml changed``. Empty when the parts are equal.
+
+    Args:
+        before: the parts as the journal gives them back: secrets hidden, tuples as lists.
+        now: the parts now.
+    """
     if before.get("version") != now["version"]:
         return "runq computes identities differently now"
     changes: list[str] = []
     if before.get("harness") != now["harness"]:
         changes.append(f"the harness is now {now['harness']}")
-    if before.get("model") != now["model"]:
+    if not _alike(before.get("model"), now["model"]):
         changes.append("the model's settings changed")
     old_files = [list(pair) for pair in before.get("files", [])]
     new_files = [list(pair) for pair in now["files"]]
@@ -81,8 +90,20 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         old_digests = {digest for _, digest in old_files}
         names = [name for name, digest in new_files if digest not in old_digests]
         changes.append(f"{', '.join(names) or 'the list of files it reads'} changed")
-    if before.get("settings") != now["settings"] or before.get("artifacts") != now["artifacts"]:
+    if not _alike(before.get("settings"), now["settings"]) or not _alike(before.get("artifacts"), now["artifacts"]):
         changes.append("the harness's settings changed")
     if not changes and before.get("predecessor") != now["predecessor"]:
         changes.append("the step before it changed")
     return "; ".join(changes)
+
+
+def _alike(before: Any, now: Any) -> bool:
+    """Whether a value of the journal may have been this one: a hidden secret in it stands for any value."""
+    if isinstance(before, str) and HIDDEN in before:
+        pattern = ".*".join(re.escape(part) for part in before.split(HIDDEN))
+        return re.fullmatch(pattern, str(now), re.DOTALL) is not None
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return before.keys() == now.keys() and all(_alike(before[key], now[key]) for key in before)
+    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
+        return len(before) == len(now) and all(_alike(a, b) for a, b in zip(before, now, strict=True))
+    return type(before) is type(now) and bool(before == now)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
-import re
+import platform
+import socket
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import attrs
-from runq_schemas.errors import LockedError
+from runq_schemas.errors import JournalError, LockedError, RunqError
 
-_LOOPBACK = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104 - compared, never bound
+_LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "localhost6", "ip6-localhost", "ip6-loopback"}
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -36,16 +38,41 @@ class Holder:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.created_at) < 1.0  # clock steps shift it by less than this
             return bool(same and process.status() != psutil.STATUS_ZOMBIE)
-        except psutil.Error:
+        except (psutil.Error, ValueError, TypeError, OverflowError):  # the last three: the record is damaged
             return False
 
 
 def endpoint_name(url: str) -> str:
     """One name for every spelling of an endpoint: scheme, path and the ways to write loopback fall away."""
-    parts = urlsplit(url if "//" in url else f"//{url}")
-    host = (parts.hostname or "").lower()
-    port = parts.port or _PORTS.get(parts.scheme, 80)
-    return f"{'loopback' if host in _LOOPBACK else host}:{port}"
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        port = _port(parts)
+    except ValueError:  # no URL; whoever uses it says so, the lock only needs a name
+        return url
+    host = (parts.hostname or "").rstrip(".")
+    return f"{'loopback' if _is_this_machine(host) else host}:{port}"
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or _PORTS.get(parts.scheme, 80)
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a host is this machine: a spelling of loopback, or the machine's own name."""
+    own = platform.node().lower()
+    if host in _LOOPBACK_NAMES or host.endswith(".localhost") or (own and host in (own, f"{own}.local")):
+        return True
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
+    with suppress(ValueError):
+        address = ipaddress.ip_address(host.partition("%")[0])
+    if address is None:
+        with suppress(
+            OSError, ValueError
+        ):  # `127.1`, `0x7f000001` and `0` are what browsers and curl take for 127.0.0.1
+            address = ipaddress.IPv4Address(socket.inet_aton(host))
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address is not None and (address.is_loopback or address.is_unspecified)
 
 
 def journal_lock_path(journal: Path) -> Path:
@@ -71,7 +98,8 @@ def _endpoint_lock_path(url: str) -> Path:
     import platformdirs
 
     folder = platformdirs.user_state_path("runq") / "endpoints"
-    return folder / (re.sub(r"[^A-Za-z0-9.-]+", "-", endpoint_name(url)) + ".lock")
+    # Quoted, so that no two names share a file: a night would wait for itself.
+    return folder / (quote(endpoint_name(url), safe="")[:200] + ".lock")
 
 
 @contextmanager
@@ -86,15 +114,35 @@ def night_locks(journal: Path, endpoints: Sequence[str], holder: Holder) -> Iter
     wanted += [(_endpoint_lock_path(url), f"the endpoint {url}") for _, url in sorted(named.items())]
     with ExitStack() as stack:
         for path, what in wanted:
+            with _writable(path, journal):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)
             stack.enter_context(_held(path, what, holder))
         yield
+
+
+@contextmanager
+def _writable(lock: Path, journal: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if lock == journal_lock_path(journal):
+            raise JournalError(
+                f"the journal cannot be written: {error.strerror or error}",
+                where=str(journal),
+                remedy="make its folder writable and free space there, or give another folder with --runs",
+            ) from error
+        raise RunqError(
+            f"the lock of an endpoint cannot be made: {error.strerror or error}",
+            where=str(lock),
+            remedy="make that folder writable, or name another one in XDG_STATE_HOME",
+        ) from error
 
 
 @contextmanager
 def _held(path: Path, what: str, holder: Holder) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock: Any = FileLock(path, mode=0o600)
     try:
         lock.acquire(timeout=0)

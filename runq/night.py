@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+from runq_schemas.errors import UsageError
 from runq_schemas.events import (
     NightFinished,
     NightInterrupted,
@@ -96,16 +97,18 @@ def run_night(
     from runq.processes import become_subreaper, boot_id
 
     queue, journal_path = request.queue, request.runs / paths.JOURNAL_NAME
+    _refuse(request, journal_path)
     started = now()
     holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=journal_path)
     endpoints = [url for entry in queue.entries for url in entry.endpoints()]
-    options = {"entries": [entry.settings() for entry in queue.entries]}
+    options = {"entries": [(entry.settings(), entry.spec.model.canonical()) for entry in queue.entries]}
     redact = Redactor.of(dict(os.environ), options)
     with ExitStack() as stack:
         stack.enter_context(night_locks(journal_path, endpoints, holder))
         journal = stack.enter_context(Journal.open(journal_path, redact=redact))
         become_subreaper()
-        _close_dead_nights(journal, interrupts)
+        for dead in _close_dead_nights(journal, interrupts):
+            _write_summary(journal, dead, request.runs)
         night, works, earlier = _choose(request, journal, started)
         recorder = Recorder(journal=journal, night=night, observer=observer or Silent())
         context = NightContext(
@@ -117,10 +120,23 @@ def run_night(
             grace_s=grace_s,
         )
         if request.resume and not planning.left(works):
+            _end_anyway(context)
             return _result(context, works, request, ran=False, earlier=None)
         _start(context, request, works, started)
         interrupted = _run_all(context, works)
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
+
+
+def _refuse(request: NightRequest, journal: Path) -> None:
+    """Refuse before anything is written what can be refused then.
+
+    Raises:
+        UsageError: there is nothing to resume, or no such entry.
+    """
+    if not request.resume:
+        planning.fresh(request.queue, only=request.only)
+    elif not journal.exists():
+        raise UsageError(f"{request.runs} has no journal to resume from", remedy="start a night without --resume")
 
 
 def _choose(
@@ -188,24 +204,45 @@ def _run_all(context: NightContext, works: Sequence[planning.Work]) -> str | Non
     if interrupted:
         context.recorder.event(NightInterrupted(reason=interrupted))
     else:
-        with context.recorder.journal.reader() as reader:
-            row = reader.night_summary(context.recorder.night)
-        context.recorder.event(NightFinished(total=row["total"], complete=row["complete"]))
+        _finished(context)
     write_summary(context)
     return interrupted
 
 
+def _finished(context: NightContext) -> None:
+    with context.recorder.journal.reader() as reader:
+        row = reader.night_summary(context.recorder.night)
+    context.recorder.event(NightFinished(total=row["total"], complete=row["complete"]))
+
+
+def _end_anyway(context: NightContext) -> None:
+    """Give a night its end whose runner died after the last step and before it could write it."""
+    night = context.recorder.night
+    with context.recorder.journal.reader() as reader:
+        ended = reader.night_summary(night)["state"] == "finished" or bool(reader.todo(night))
+    if not ended:
+        _finished(context)
+    write_summary(context)
+
+
 def write_summary(context: NightContext) -> None:
     """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
-    from runq.summary import write
-
-    try:
-        with context.recorder.journal.reader() as reader:
-            write(reader, context.recorder.night, context.queue_dir)
-    except OSError as error:
+    error = _write_summary(context.recorder.journal, context.recorder.night, context.runs)
+    if error is not None:
         context.recorder.warn(
             f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"
         )
+
+
+def _write_summary(journal: Journal, night: str, runs: Path) -> OSError | None:
+    from runq.summary import write
+
+    try:
+        with journal.reader() as reader:
+            write(reader, night, paths.queue_dir(runs, night))
+    except OSError as error:
+        return error
+    return None
 
 
 def _result(
@@ -234,8 +271,11 @@ def _result(
     )
 
 
-def _close_dead_nights(journal: Journal, interrupts: Stopper) -> None:
-    """End what an earlier runner left running, and record that it died. We hold the lock, so it is dead."""
+def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
+    """End what an earlier runner left running, and record that it died. We hold the lock, so it is dead.
+
+    Returns the nights that ended so: their summaries are to be written once more.
+    """
     from runq.processes import Recorded, sweep
 
     with journal.reader() as reader:
@@ -251,7 +291,7 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> None:
         reason = "the runner died while it was running"
         event = (
             ServerFinished(stopped=False, reason=reason, survivors=survivors)
-            if row["step"] == "server"
+            if row["kind"] == "server.started"
             else StepFinished(status="interrupted", reason=reason, survivors=survivors)
         )
         journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
@@ -259,6 +299,7 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> None:
         dead = reader.unfinished_nights()
     for night in dead:
         journal.append(NightInterrupted(reason="the runner died"), night=night)
+    return dead
 
 
 def resume_command(queue: Path, night: str, runs: Path, *, default_runs: Path) -> str:

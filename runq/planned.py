@@ -10,7 +10,7 @@ import attrs
 from runq_schemas.errors import UsageError
 
 from runq import paths, planning
-from runq.logs import clean
+from runq.logs import clean, one_line
 from runq.prepare import PreparedQueue
 from runq.redact import Redactor
 
@@ -98,12 +98,14 @@ def plan_text(data: Mapping[str, Any]) -> str:
     total: float = 0.0
     unknown = 0
     for entry in data["entries"]:
-        pack = f" · {entry['pack']}" if entry["pack"] else ""
-        lines += ["", f"e{entry['id']}  {entry['model']['id']}{pack}"]
+        pack = f" · {one_line(entry['pack'])}" if entry["pack"] else ""
+        lines += ["", f"e{entry['id']}  {one_line(entry['model']['id'])}{pack}"]
         for step in entry["steps"]:
             usual = f", usually {duration(step['usual_s'])} (n={step['usual_n']})" if step["usual_s"] else ""
             what = "run " if step["run"] else "keep"
-            lines.append(f"    {what} {step['name']}: {step['why']} (timeout {duration(step['timeout_s'])}{usual})")
+            lines.append(
+                f"    {what} {step['name']}: {one_line(step['why'])} (timeout {duration(step['timeout_s'])}{usual})"
+            )
             if step["run"]:
                 total += step["usual_s"] or 0.0
                 unknown += step["usual_s"] is None
@@ -129,7 +131,7 @@ def _settings_text(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         if isinstance(value, Mapping) and all(inner is None for inner in value.values()):
             continue
-        rows.append((name, _value_text(value)))
+        rows.append((name, one_line(_value_text(value))))
     return rows
 
 

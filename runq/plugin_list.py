@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from runq.discovery import Loaded, load, offers
+from runq.logs import one_line
 
 
 def plugin_rows() -> list[dict[str, Any]]:
@@ -21,7 +22,7 @@ def plugin_rows() -> list[dict[str, Any]]:
 
 def _row(loaded: Loaded, *, twice: bool) -> dict[str, Any]:
     offer = loaded.offer
-    error = f"broken: {loaded.error}" if loaded.error else ""
+    error = f"broken: {one_line(loaded.error)}" if loaded.error else ""
     if twice and not error:
         error = "offered by more than one distribution; a queue that uses it is refused"
     return {
@@ -37,7 +38,7 @@ def _row(loaded: Loaded, *, twice: bool) -> dict[str, Any]:
 
 def _first_line(cls: type[Any] | None) -> str:
     text = inspect.getdoc(cls) if cls is not None else None
-    return text.splitlines()[0] if text else ""
+    return one_line(text.strip().splitlines()[0]) if text and text.strip() else ""
 
 
 def _options(cls: type[Any]) -> list[dict[str, Any]]:
@@ -46,7 +47,7 @@ def _options(cls: type[Any]) -> list[dict[str, Any]]:
             "name": field.alias,
             "required": field.default is attrs.NOTHING,
             "default": _default(field),
-            "about": field.metadata.get("description", ""),
+            "about": one_line(str(field.metadata.get("description", ""))),
         }
         for field in attrs.fields(cls)
         if field.init

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 from runq_schemas.errors import QueueFileError, RunqError
 from runq_schemas.events import UsedPlugin
+from runq_schemas.place import Mark
 from runq_schemas.queue import EntrySpec, PluginUse, QueueSpec
 
 from runq.discovery import Plugins
@@ -19,6 +20,8 @@ from runq.plugin import Entry, Harness, PluginError, Probe, ResetBackend, Step, 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _FILES = ("config", "pack", "judge_config")
+
+T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -100,7 +103,7 @@ def prepare(
     Raises:
         QueueFileError: with every problem of the file.
     """
-    problems: list[QueueFileError] = []
+    problems: list[_Problem] = []
     prepared: list[PreparedEntry] = []
     used: list[tuple[str, str]] = []
     for entry_spec in spec.entries:
@@ -111,9 +114,34 @@ def prepare(
         if made is not None:
             prepared.append(made)
     if problems:
-        first, *others = problems
+        first, *others = _told_once(spec, problems)
         raise QueueFileError(first.message, where=first.where, remedy=first.remedy, others=tuple(others))
     return PreparedQueue(spec=spec, base_dir=base_dir, entries=tuple(prepared), plugins=plugins.used(used))
+
+
+@attrs.frozen
+class _Problem:
+    message: str
+    remedy: str
+    entry: int
+    mark: Mark
+    written: bool
+    """Whether the file has the key; a built-in default has no place of its own."""
+
+
+def _told_once(spec: QueueSpec, problems: Sequence[_Problem]) -> Iterator[QueueFileError]:
+    """A mistake in `defaults` is a problem of every entry that takes it from there, and is told once."""
+    alike: dict[tuple[str, str, Mark | None], list[_Problem]] = {}
+    for problem in problems:
+        key = (problem.message, problem.remedy, problem.mark if problem.written else None)
+        alike.setdefault(key, []).append(problem)
+    for (message, remedy, _), having in alike.items():
+        numbers, mark = list(dict.fromkeys(problem.entry for problem in having)), having[0].mark
+        whose = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {', '.join(map(str, numbers))}"
+        if len(numbers) > 1 and len(numbers) == len(spec.entries):
+            whose = "every entry"
+        where = f"{spec.path.name}, {whose}, line {mark.line}, column {mark.column}"
+        yield QueueFileError(message, where=where, remedy=remedy)
 
 
 @attrs.define
@@ -126,7 +154,7 @@ class _Making:
     plugins: Plugins
     environ: Mapping[str, str]
     cwd: Path
-    problems: list[QueueFileError] = attrs.field(factory=list, init=False)
+    problems: list[_Problem] = attrs.field(factory=list, init=False)
     used: list[tuple[str, str]] = attrs.field(factory=list, init=False)
 
     def entry(self) -> PreparedEntry | None:
@@ -146,11 +174,14 @@ class _Making:
         if harness is None or reset is None or self.problems:
             return None
         names = [step.name for step in steps]
-        self._known_steps("reset_before", self.written.reset_before or (), names)
+        self._known_steps("reset_before", self.written.reset_before or (), names, untried=("eval", "judge"))
         self._known_steps("step_timeout_s", self.written.step_timeout_s, names, untried=("eval", "judge"))
         stall = self.written.stall_timeout_s
         if isinstance(stall, Mapping):
-            self._known_steps("stall_timeout_s", stall, names)
+            self._known_steps("stall_timeout_s", stall, names, untried=("eval", "judge"))
+        # The locks need them when the night starts; what raises there would end it with no entry to blame.
+        self._guarded("reset", self.written.reset.name, lambda: (reset.endpoint(),), "reset")
+        self._guarded("harness", self.written.harness.name, lambda: harness.endpoints(entry), "harness")
         if self.problems:
             return None
         return PreparedEntry(
@@ -174,17 +205,23 @@ class _Making:
         if in_defaults and ("defaults", path[0]) in self.spec.marks:
             here = ("defaults",)
         mark = self.spec.mark_of(*here, *path)
-        where = f"{self.spec.path.name}, entry {self.written.index}, line {mark.line}, column {mark.column}"
-        self.problems.append(QueueFileError(message, where=where, remedy=remedy))
+        written = not path or (*here, path[0]) in self.spec.marks
+        self.problems.append(_Problem(message, remedy, self.written.index, mark, written))
 
     def _file(self, key: str) -> Path | None:
         text: str | None = getattr(self.written, key)
         if text is None:
             return None
-        path = self.base_dir / Path(text).expanduser()
-        if path.exists():
+        try:
+            path = self.base_dir / Path(text).expanduser()
+            found, elsewhere = path.exists(), (self.cwd / text).exists()
+        except (OSError, RuntimeError, ValueError) as error:  # no right to look, no such user, no possible name
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._problem(f"{key} {text!r} cannot be looked up: {reason}", "correct the path, or its permissions", key)
+            return self.base_dir / text
+        if found:
             return path
-        if (self.cwd / text).exists():
+        if elsewhere:
             self._problem(
                 f"{key} {text!r} is not in {self.base_dir}, but it is in the current directory",
                 f"paths are relative to the queue file's folder; add --base-dir {self.cwd}",
@@ -206,8 +243,11 @@ class _Making:
         except PluginError as error:
             self._problem(error.message, error.remedy, *path, name_key)
             return None
-        if not isinstance(made, protocol):
-            lacking = [m for m in _methods(protocol) if not hasattr(made, m)]
+        except Exception as error:  # a plugin may raise anything; it stops only this queue
+            self._failed(kind, use.name, error, *path)
+            return None
+        lacking = [m for m in _methods(protocol) if not _has(made, m)]
+        if lacking:
             self._problem(
                 f"the {kind} plugin {use.name!r} lacks {', '.join(lacking)}",
                 "it was written for another version of runq; update or uninstall it",
@@ -231,6 +271,11 @@ class _Making:
     def _env(self) -> dict[str, str]:
         env: dict[str, str] = {}
         for name, text in self.written.env.items():
+            if not name or "=" in name or "\0" in name + text:
+                self._problem(
+                    f"env {name!r} cannot be a variable", "use letters, digits and _ in its name", "env", name
+                )
+                continue
             missing = [v for v in _VARIABLE.findall(text) if v not in self.environ]
             if missing:
                 self._problem(
@@ -245,14 +290,15 @@ class _Making:
 
     def _steps(self, harness: Harness, entry: Entry) -> tuple[Step, ...]:
         name = self.written.harness.name
-        lacking = [key for key in harness.requires() if getattr(self.written, key, None) is None]
+        required = self._guarded("harness", name, harness.requires, "harness")
+        lacking = [key for key in required if getattr(self.written, key, None) is None]
         for key in lacking:
             self._problem(f"the harness {name!r} needs {key}", f"add `{key}: …` to this entry")
         if lacking:
             return ()
-        return self._guarded(lambda: self._checked(name, tuple(harness.steps(entry))), name)
+        return tuple(self._guarded("harness", name, lambda: self._checked(tuple(harness.steps(entry))), "harness"))
 
-    def _checked(self, harness: str, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _checked(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         names = [step.name for step in steps]
         if not steps:
             raise PluginError("it gives no steps", remedy="give it at least one step")
@@ -263,23 +309,25 @@ class _Making:
                 raise PluginError(f"two steps are named {name!r}", remedy="give each step its own name")
         return steps
 
-    def _guarded(self, make: Callable[[], tuple[Step, ...]], name: str) -> tuple[Step, ...]:
+    def _guarded(self, kind: str, name: str, ask: Callable[[], Sequence[T]], *path: str | int) -> Sequence[T]:
+        """What a plugin answers; where it raises instead, a problem and an empty answer."""
         try:
-            return make()
+            return ask()
         except RunqError as error:
-            self._problem(f"harness {name!r}: {error.message}", error.remedy, "harness")
+            self._problem(f"{kind} {name!r}: {error.message}", error.remedy, *path)
         except Exception as error:  # a plugin may raise anything; it stops only this queue
-            self._problem(
-                f"harness {name!r} failed: {type(error).__name__}: {error}",
-                "report it to the plugin's author; --debug shows the traceback",
-                "harness",
-            )
+            self._failed(kind, name, error, *path)
         return ()
+
+    def _failed(self, kind: str, name: str, error: Exception, *path: str | int) -> None:
+        self._problem(
+            f"{kind} {name!r} failed: {type(error).__name__}: {error}", "report it to the plugin's author", *path
+        )
 
     def _known_steps(
         self, key: str, given: Iterator[str] | Any, names: list[str], untried: tuple[str, ...] = ()
     ) -> None:
-        """Refuse unknown step names; touchstone's files may time a judge that an entry has not."""
+        """Refuse unknown step names; an entry without a judge may share `defaults` that name one."""
         for step in given:
             if step not in names and step not in untried:
                 self._problem(
@@ -292,4 +340,13 @@ class _Making:
 
 def _methods(protocol: type[Any]) -> list[str]:
     attributes = list(getattr(protocol, "__annotations__", {}))
-    return attributes + [name for name, value in vars(protocol).items() if callable(value) and name[0] != "_"]
+    return attributes + [
+        name
+        for name, value in vars(protocol).items()
+        if name[0] != "_" and (callable(value) or isinstance(value, property))
+    ]
+
+
+def _has(made: Any, name: str) -> bool:
+    # The class first: to ask an instance would run a property, which may raise.
+    return hasattr(type(made), name) or hasattr(made, name)

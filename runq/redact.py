@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -11,49 +12,96 @@ import attrs
 HIDDEN = "***"
 
 _SECRET_NAME = re.compile(
-    r"(?:^|[-_.])(?:api[-_]?key|key|token|secret|password|passwd|authorization|bearer)$", re.IGNORECASE
+    r"(?:(?:^|[-_.])(?:api[-_]?key|key|token|secret|authorization|bearer)|pass(?:word|wd|phrase))$", re.IGNORECASE
 )
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 MIN_SECRET_CHARS = 6
 """A shorter value is too common in ordinary text to be replaced everywhere (``true``, ``1234``)."""
 
-_NOT_SECRET = frozenset({"not-needed"})  # touchstone's default for a server without keys
+_NOT_SECRET = frozenset(
+    {"not-needed", "ollama", "lm-studio", "lmstudio", "no-key", "sk-no-key-required", "placeholder"}
+)
+"""What the manuals of local servers tell people to write where a client insists on a key. Hidden by value, ``ollama``
+would vanish from the name of the backend and from every path that has it."""
+
+# Secrets inside a text: `--api-key X`, `HF_TOKEN=X`, `Authorization: Bearer X`, `http://user:X@host`. A value ends at
+# white space, or at the quote it begins with. The last group is the secret.
+_VALUE = r"(\"[^\"]*\"|'[^']*'|[^\s\"'&]+)"
+_OPTION = re.compile(rf"(?<!\S)(--?[A-Za-z][\w.-]*)([ \t]+|=){_VALUE}")
+_ASSIGNED = re.compile(rf"(?<![\w.-])([A-Za-z_][\w.-]*)(=){_VALUE}")
+_HEADER = re.compile(
+    r"(?<![\w-])((?:proxy-)?authorization|x-api-key|api-key)"
+    r"([ \t]*:[ \t]*(?:(?:bearer|basic|token)[ \t]+)?)([^\s\"']+)",
+    re.IGNORECASE,
+)
+_USER_INFO = re.compile(r"(://)([^/\s:@]*:)([^/\s@]+)(?=@)")
+_SCHEME = re.compile(r"(?:bearer|basic|token)\s+(\S+)", re.IGNORECASE)
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable, option or mapping key of this name holds a secret.
 
-    True for ``OPENAI_API_KEY``, ``HF_TOKEN``, ``api_key``, ``Authorization``, ``--api-key``; False for
-    ``api_key_file`` (a path) and ``max_tokens``.
+    True for ``OPENAI_API_KEY``, ``HF_TOKEN``, ``api_key``, ``apiKey``, ``PGPASSWORD``, ``Authorization``,
+    ``--api-key``; False for ``api_key_file`` (a path) and ``max_tokens``.
     """
-    return bool(_SECRET_NAME.search(name.lstrip("-")))
+    return bool(_SECRET_NAME.search(_CAMEL.sub("_", name.lstrip("-"))))
 
 
 def secret_values(*mappings: Mapping[str, Any]) -> frozenset[str]:
-    """The values of all secret-looking names in environments or (nested) option mappings."""
-    found: set[str] = set()
-
-    def walk(name: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                walk(str(key), inner)
-        elif isinstance(value, list | tuple):
-            for inner in value:
-                walk(name, inner)
-        elif (
-            isinstance(value, str)
-            and is_secret_name(name)
-            and len(value) >= MIN_SECRET_CHARS
-            and value not in _NOT_SECRET
-        ):
-            found.add(str(value))
-
-    for mapping in mappings:
-        walk("", mapping)
-    return frozenset(found)
+    """The values of all secret-looking names in environments or (nested) option mappings, command lines included."""
+    return frozenset(
+        value
+        for mapping in mappings
+        for found in _found(mapping, secret=False)
+        for value in _forms(found)
+        if len(value) >= MIN_SECRET_CHARS and value not in _NOT_SECRET
+    )
 
 
-@attrs.frozen
+def _found(value: Any, *, secret: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _found(inner, secret=secret or is_secret_name(str(name)))
+    elif isinstance(value, list | tuple):
+        for word, follows in _after_options(value):
+            yield from _found(word, secret=secret or follows)
+    elif secret and _is_scalar(value):
+        yield str(value)
+    elif isinstance(value, str):
+        for pattern in (_OPTION, _ASSIGNED, _HEADER, _USER_INFO):
+            yield from (match[3].strip("\"'") for match in pattern.finditer(value) if _names_secret(match))
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A secret as it may turn up: whole, without its scheme, and line by line (logs are read so)."""
+    yield value
+    scheme = _SCHEME.fullmatch(value)
+    if scheme:
+        yield scheme[1]
+    if "\n" in value:
+        yield from (line.strip() for line in value.splitlines())
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+
+
+def _after_options(words: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
+    """Each word of a command line, and whether it is the value of a secret option before it."""
+    follows = False
+    for word in words:
+        option = isinstance(word, str) and word.startswith("-")
+        yield word, follows and not option
+        follows = option and "=" not in word and is_secret_name(word)
+
+
+def _names_secret(match: re.Match[str]) -> bool:
+    # A bare `key=` is an argument's name in half of all tracebacks.
+    return match.re in (_HEADER, _USER_INFO) or (match[1].lower() != "key" and is_secret_name(match[1]))
+
+
+@attrs.frozen(slots=False)
 class Redactor:
     """Replaces secrets in JSON data: by the name of a key, by the option before a word, and by value."""
 
@@ -64,36 +112,34 @@ class Redactor:
         """A redactor that knows the secrets of these environments and options."""
         return cls(secret_values(*mappings))
 
+    @cached_property
+    def _known(self) -> re.Pattern[str] | None:
+        # The longest first: of a secret that begins with another one nothing may be left over.
+        longest_first = sorted(self.values, key=lambda value: (-len(value), value))
+        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
     def text(self, text: str) -> str:
-        """The text with every known secret value replaced."""
-        for value in self.values:
-            if value in text:
-                text = text.replace(value, HIDDEN)
+        """The text with every known secret value replaced, and whatever a name in it says is one."""
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        for pattern in (_OPTION, _ASSIGNED, _HEADER, _USER_INFO):
+            text = pattern.sub(lambda m: f"{m[1]}{m[2]}{HIDDEN}" if _names_secret(m) else m[0], text)
         return text
 
     def __call__(self, data: Any) -> Any:
         """The data with secrets replaced; the input is not changed."""
-        if isinstance(data, str):
-            return self.text(data)
+        return self._redacted(data, secret=False)
+
+    def _redacted(self, data: Any, *, secret: bool) -> Any:
         if isinstance(data, Mapping):
             return {
-                key: HIDDEN if is_secret_name(str(key)) and isinstance(value, str) and value else self(value)
+                self.text(key) if isinstance(key, str) else key: self._redacted(
+                    value, secret=secret or is_secret_name(str(key))
+                )
                 for key, value in data.items()
             }
         if isinstance(data, list | tuple):
-            return self._words(data)
-        return data
-
-    def _words(self, words: Iterable[Any]) -> list[Any]:
-        result: list[Any] = []
-        hide_next = False
-        for word in words:
-            if isinstance(word, str) and word.startswith("-"):
-                option, equals, value = word.partition("=")
-                secret = is_secret_name(option)
-                result.append(f"{option}={HIDDEN}" if secret and equals and value else self.text(word))
-                hide_next = secret and not equals
-                continue
-            result.append(HIDDEN if hide_next and isinstance(word, str) else self(word))
-            hide_next = False
-        return result
+            return [self._redacted(word, secret=secret or follows) for word, follows in _after_options(data)]
+        if secret and _is_scalar(data):
+            return HIDDEN
+        return self.text(data) if isinstance(data, str) else data

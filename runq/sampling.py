@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
@@ -39,8 +40,11 @@ class Sampler:
                 continue
             try:
                 mb = float(probe.read_mb())
-            except Exception as error:  # a probe is a plugin; its failure costs a figure, never a step
+            except (Exception, SystemExit) as error:  # a probe is a plugin; its failure costs a figure, never a step
                 self.errors[label] = f"{type(error).__name__}: {error}"
+                continue
+            if not math.isfinite(mb):  # the journal, and JSON, have no such number
+                self.errors[label] = f"it read {mb}"
                 continue
             self.latest_mb[label] = mb
             self.peak_mb[label] = max(mb, self.peak_mb.get(label, mb))

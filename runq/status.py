@@ -11,6 +11,7 @@ from runq_journal.reader import JournalReader
 
 from runq import summary
 from runq.locks import holder_of, journal_lock_path
+from runq.logs import one_line
 from runq.planned import clean_lines, duration
 from runq.replay import chosen
 
@@ -50,7 +51,19 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
     return data
 
 
-_SIGNS = {"ok": "ok", "running": "running", "skipped": "skipped", "pending": "·", "timeout": "timeout"}
+MODEL_COLUMN = 24
+"""Characters after which a long model id pushes its steps to the right rather than all others' too."""
+
+
+_DOING = {
+    "reset.started": "resetting the endpoint",
+    "settle.started": "waiting for memory to be back",
+    "cooldown.started": "cooling down",
+    "server.started": "starting",
+    "server.spawned": "starting",
+    "step.started": "running",
+    "step.spawned": "running",
+}
 
 
 def status_text(data: Mapping[str, Any]) -> str:
@@ -60,30 +73,40 @@ def status_text(data: Mapping[str, Any]) -> str:
         f"{data['complete']} of {data['total']} entries complete, {data['failed']} failed, {data['pending']} pending",
         "",
     ]
-    for entry in data["entries"]:
-        steps = "  ".join(_step_text(step) for step in entry["steps"])
-        lines.append(f"e{entry['id']}  {entry['model_id']}  {steps}")
+    models = [one_line(entry["model_id"]) for entry in data["entries"]]
+    width = min(max(map(len, models), default=0), MODEL_COLUMN)
+    for entry, model in zip(data["entries"], models, strict=True):
+        steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
+        lines.append(f"{'e' + str(entry['id']):<3}  {model:<{width}}  {steps}")
         if entry["reason"]:
-            lines.append(f"      {entry['reason']}")
+            lines.append(f"      {one_line(entry['reason'])}")
     if data["state"] == "running" and data["now"]:
         lines += ["", f"now: {_now_text(data['now'])}"]
-    if data["state"] == "died":
-        lines += [
-            "",
-            f"its runner died; go on with: runq night {data['queue']} --resume --night {data['night']}",
-        ]
     if data["warnings"]:
-        lines += ["", f"{len(data['warnings'])} warnings, the last: {data['warnings'][-1]['message']}"]
+        count, last = len(data["warnings"]), one_line(data["warnings"][-1]["message"])
+        lines += ["", f"1 warning: {last}" if count == 1 else f"{count} warnings, the last: {last}"]
+    if data["state"] != "running" and data["complete"] < data["total"]:
+        why = "its runner died; " if data["state"] == "died" else ""
+        lines += ["", f"{why}go on with: {_resume_command(data)}"]
     return clean_lines("\n".join(lines))
+
+
+def _resume_command(data: Mapping[str, Any]) -> str:
+    from runq.night import resume_command
+
+    queue = Path(data["queue"])
+    return resume_command(queue, data["night"], Path(data["journal"]).parent, default_runs=queue.parent / "runs")
 
 
 def _step_text(step: Mapping[str, Any]) -> str:
     seconds = f" {duration(step['seconds'])}" if step["seconds"] else ""
-    return f"{step['name']} {_SIGNS.get(step['status'], step['status'])}{seconds}"
+    return f"{step['name']} {step['status']}{seconds}"
 
 
 def _now_text(now: Mapping[str, Any]) -> str:
     since = (datetime.now(UTC) - datetime.fromisoformat(now["at"])).total_seconds()
     where = "" if now["entry"] is None else f"e{now['entry']} "
     step = "" if now["step"] is None else f"{now['step']} "
-    return f"{where}{step}{now['kind']}, {duration(max(0.0, since))} ago"
+    doing = _DOING.get(now["kind"])
+    ago = duration(max(0.0, since))
+    return f"{where}{step}{doing}, for {ago}" if doing else f"{where}{step}{now['kind']}, {ago} ago"

@@ -96,8 +96,14 @@ def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt
         **where,
     )
     sampler = context.sampler(prepared.probes, entry.id, step.name)
-    finished = _Run(context, prepared, attempt, argv, log, before, sampler).finish()
-    context.recorder.event(finished, **where)
+    try:
+        finished = _Run(context, prepared, attempt, argv, log, before, sampler).finish()
+        context.recorder.event(finished, **where)
+    except JournalError:
+        raise
+    except Exception as failure:  # what was started has an end in the journal, whatever a plugin or the system does
+        finished = StepFinished(status="failed", reason=f"its end is not known: {type(failure).__name__}: {failure}")
+        context.recorder.event(finished, **where)
     for probe, error in sampler.errors.items():
         context.recorder.warn(
             f"the probe {probe!r} could not be read: {error}",
@@ -196,7 +202,7 @@ class _Run:
             raise
         except RunqError as error:
             return "failed", error.message, {}, _NO_PROOF
-        except Exception as error:  # a harness is a plugin: what it raises is this step's failure
+        except (Exception, SystemExit) as error:  # a harness is a plugin: what it raises is this step's failure
             return (
                 "failed",
                 f"its artifacts could not be checked: {type(error).__name__}: {error}",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runq.logs import clean, one_line
 from runq.paths import shown
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
+
+_BARE_LINK = re.compile(r"(:(?=//)|www(?=\.))", re.IGNORECASE)
 
 JSON_NAME = "summary.json"
 MARKDOWN_NAME = "summary.md"
@@ -167,15 +171,17 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
 
 def escaped(text: str) -> str:
     """Text from outside as harmless Markdown: no table cell, tag, link, emphasis or line of its own."""
-    flat = " ".join(text.split())
-    for character in "\\`*_[]|":
+    flat = one_line(text)
+    for character in "\\`*_[]|~$":
         flat = flat.replace(character, f"\\{character}")
+    # A bare address becomes a link without any mark-up in most readers; it reads the same with the slash escaped.
+    flat = _BARE_LINK.sub(r"\1\\", flat)
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _path(text: str) -> str:
     """A path that can be copied as it stands, where it holds nothing that could leave a code span or the cell."""
-    harmless = text and not set(text) & set("`|\\\n\r\t")
+    harmless = text and text == clean(text) and not set(text) & set("`|\\\n\t")
     return f"`{text}`" if harmless else escaped(text)
 
 

@@ -68,8 +68,8 @@ def make_venv():
     must([sys.executable, "-m", "venv", VENV], f"Remove {VENV} if it is there and run this again.")
 
 
-def main():
-    """Set up, run the night, say what next."""
+def check_machine():
+    """End with a message when runq cannot run here at all."""
     if sys.version_info < (3, 11):  # noqa: UP036 - anyone may start this file with any Python
         found = ".".join(map(str, sys.version_info[:2]))
         fail(
@@ -78,9 +78,16 @@ def main():
         )
     if os.name != "posix":
         fail("runq runs on Linux and macOS. On Windows use WSL.")
+
+
+def main():
+    """Set up, run the night, say what next."""
+    check_machine()
     make_venv()
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    must([*pip, REPO, SERVER], "Check the network and pip's index or proxy settings, then run this again.")
+    must(
+        [*pip, "--editable", REPO, SERVER], "Check the network and pip's index or proxy settings, then run this again."
+    )
     must([PYTHON, HERE / "download_model.py"], "The reason is above; then run this again.")
 
     # The queue file says `python`: with the venv first on the PATH that is the one with the server in it.

@@ -56,10 +56,17 @@ def entry_number(text: str) -> int:
 
 
 def entry_numbers(text: str | None) -> frozenset[int] | None:
-    """The entries of ``--only``; ``None`` when it is not given."""
+    """The entries of ``--only``; ``None`` when it is not given.
+
+    Raises:
+        UsageError: it names no entry, or something else.
+    """
     if text is None:
         return None
-    return frozenset(entry_number(word) for word in text.split(",") if word.strip())
+    numbers = frozenset(entry_number(word) for word in text.split(",") if word.strip())
+    if not numbers:
+        raise UsageError("--only names no entry", remedy="give numbers from 0, for example --only e0,e2")
+    return numbers
 
 
 def prepared_queue(queue: Path, base_dir: Path | None) -> PreparedQueue:

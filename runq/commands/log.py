@@ -25,11 +25,13 @@ def command(
 ) -> int:
     """Show the log of ENTRY's STEP (by default its last step that ran), for example `runq log e1 judge -f`.
 
+    ENTRY is its number from 0, as `e1` or `1`.
+
     STEP may be `server`: the log of the server that the reset backend started.
     """
     from runq_journal.reader import JournalReader
 
-    from runq.logs import clean
+    from runq.logs import follow as lines_of
     from runq.replay import chosen
 
     number, journal = entry_number(entry), journal_of(runs)
@@ -47,21 +49,23 @@ def command(
     path = Path(started[-1].data["log"])
     where = (wanted, started[-1].entry, started[-1].step, started[-1].attempt)
     try:
-        with path.open(encoding="utf-8", errors="replace") as stream:
-            while True:
-                ended = not follow or _ended(journal, where)
-                for line in stream:
-                    click.echo(clean(line.rstrip("\n")))
-                if ended:
-                    return 0
-                time.sleep(FOLLOW_EVERY_S)
+        for line in lines_of(
+            path, ended=lambda: not follow or _ended(journal, where), wait=lambda: time.sleep(FOLLOW_EVERY_S)
+        ):
+            click.echo(line)
     except FileNotFoundError:
         raise UsageError(f"the log {path} is gone", remedy="it was moved or pruned") from None
+    return 0
 
 
 def _ended(journal: Path, where: tuple[str, int | None, str | None, int | None]) -> bool:
+    """Whether nothing more is to come: the attempt has its end, or the runner died and nobody will write it."""
     from runq_journal.reader import JournalReader
 
+    from runq.locks import holder_of, journal_lock_path
+
+    if holder_of(journal_lock_path(journal)) is None:
+        return True
     night, entry, step, attempt = where
     with JournalReader.open(journal) as reader:
         return any(

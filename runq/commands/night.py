@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,15 +86,16 @@ def run_and_show(request: NightRequest, *, as_json: bool) -> int:
     queue_path = request.queue.spec.path
     default_runs = queue_path.parent / "runs"
     resume_words = resume_command(queue_path, result.night, result.runs, default_runs=default_runs)
-    closing(
-        summary,
-        folder=queue_dir(result.runs, result.night),
-        resume=resume_words if result.complete < result.total else None,
-        earlier=resume_command(queue_path, result.earlier, result.runs, default_runs=default_runs)
-        if result.earlier
-        else None,
-        ran=result.ran,
-    )
+    with contextlib.suppress(OSError):  # the terminal was closed meanwhile; the exit code still tells
+        closing(
+            summary,
+            folder=queue_dir(result.runs, result.night),
+            resume=resume_words if result.complete < result.total else None,
+            earlier=resume_command(queue_path, result.earlier, result.runs, default_runs=default_runs)
+            if result.earlier
+            else None,
+            ran=result.ran,
+        )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     return result.exit_code

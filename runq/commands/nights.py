@@ -17,6 +17,8 @@ def command(runs: Path | None, as_json: bool) -> int:
     """List all nights of the journal, newest first."""
     from runq_journal.reader import JournalReader
 
+    from runq.logs import one_line
+
     with JournalReader.open(journal_of(runs)) as reader:
         rows = [reader.night_summary(row["night"]) for row in reader.nights()]
     if as_json:
@@ -25,7 +27,7 @@ def command(runs: Path | None, as_json: bool) -> int:
     for row in rows:
         counts = f"{row['complete']}/{row['total']} complete"
         failed = f", {row['failed']} failed" if row["failed"] else ""
-        click.echo(f"{row['night']}  {row['state']:<11}  {counts}{failed}  {row['queue_path']}")
+        click.echo(f"{row['night']}  {row['state']:<11}  {counts}{failed}  {one_line(row['queue_path'])}")
     if not rows:
         click.echo("no night yet", err=True)
     return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from runq.record import Observer
 
 __all__ = ["closing", "observer"]
+
+_CANNOT_REDRAW = ("dumb", "unknown")
+
+PACK_NEEDS_COLUMNS = 70
+"""On a narrower terminal the packs would leave the model ids a few letters a line."""
 
 
 @contextmanager
@@ -21,7 +27,7 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
     Args:
         estimates: (step, model id, pack) to the median seconds of earlier nights.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM", "") in _CANNOT_REDRAW:
         from runq.progress.lines import Lines
 
         def write(line: str) -> None:
@@ -36,8 +42,13 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
 
     console = Console(stderr=True)
     known = estimates or {}
-    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+    live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+    live.start()
+    try:
         yield LiveView(console, live, lambda *key: known.get(key))
+    finally:
+        with suppress(OSError):  # the terminal was closed; the night must not end in an error for that
+            live.stop()
 
 
 def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, earlier: str | None, ran: bool) -> None:
@@ -46,30 +57,34 @@ def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, ear
     from rich.table import Table
     from rich.text import Text
 
-    from runq.logs import clean
+    from runq.logs import one_line
 
     console = Console(stderr=True)
     if not ran:
         console.print(f"nothing is left to run in night {summary['night']}", highlight=False)
-    table = Table("#", "model", "pack", title=f"night {summary['night']}", title_justify="left")
+    table = Table("#", title=f"night {summary['night']}", title_justify="left")
+    with_pack = console.width >= PACK_NEEDS_COLUMNS
+    table.add_column("model", overflow="fold")
+    if with_pack:
+        table.add_column("pack", overflow="fold")
     for name in ("eval", "judge", "delta MB"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, no_wrap=True)
     for entry in summary["entries"]:
         delta = entry["model_delta_mb"]
         mark = "" if entry["baseline_proven"] or delta is None else "*"
         cells = [
             f"e{entry['id']}",
             entry["model_id"],
-            entry["pack"] or "",
+            *([entry["pack"] or ""] if with_pack else []),
             _cell(entry["eval_status"], entry["eval_seconds"]),
             _cell(entry["judge_status"], entry["judge_seconds"]),
             "" if delta is None else f"{delta:.0f}{mark}",
         ]
-        table.add_row(*[Text(" ".join(cell.split())) for cell in cells])
+        table.add_row(*[Text(one_line(cell)) for cell in cells])
     console.print(table)
     if any(e["model_delta_mb"] is not None and not e["baseline_proven"] for e in summary["entries"]):
         console.print("* the baseline is not proven", highlight=False)
-    lines = [f"e{entry['id']}: {clean(entry['reason'])}" for entry in summary["entries"] if entry["reason"]]
+    lines = [f"e{entry['id']}: {one_line(entry['reason'])}" for entry in summary["entries"] if entry["reason"]]
     lines += [
         f"{summary['complete']} of {summary['total']} entries complete",
         f"summary  {folder / 'summary.md'}",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 from runq_schemas.events import Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
 
+from runq.logs import one_line
 from runq.planned import duration
 from runq.progress.words import words
 
 Usual = Callable[[str, str, str], float | None]
 """(step, model id, pack) -> median seconds of earlier nights, or ``None``."""
+
+SHORTEST_MODEL = 12
+"""Characters of a model id by which one still knows it."""
 
 _STYLES = {"ok": "green", "failed": "red", "timeout": "red", "stalled": "red", "interrupted": "yellow"}
 
@@ -39,7 +44,8 @@ class LiveView:
         if isinstance(event, StepStarted):
             self.timeout_s = event.timeout_s
         names = {number: model for number, (model, _) in self.plan.items()}
-        text = words(event, entry=entry, step=step, names=names)
+        # Without the log's path, which takes a line of its own on a terminal: `runq log` finds it.
+        text = words(event, entry=entry, step=step, names=names, with_log=False)
         if text is None:
             return
         style = ""
@@ -53,11 +59,7 @@ class LiveView:
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
         """Redraw the living line."""
         model, pack = self.plan.get(entry, ("", ""))
-        parts = [
-            f"[{self.position.get(entry, 0)}/{len(self.position)}] e{entry} {model}",
-            step,
-            duration(seconds),
-        ]
+        parts = [step, duration(seconds)]
         if step != "settle":
             if self.timeout_s is not None:
                 parts[-1] += f" of {duration(self.timeout_s)}"
@@ -66,5 +68,23 @@ class LiveView:
                 parts.append(f"usually {duration(usual)}")
         if memory_mb is not None:
             parts.append(f"memory {memory_mb:,.0f} MB")
-        text = Text(" · ".join(parts), style="bold", no_wrap=True, overflow="ellipsis")
-        self.live.update(text, refresh=True)
+        head = f"[{self.position.get(entry, 0)}/{len(self.position)}] e{entry} "
+        # Two columns stay free for the `^C` that a terminal echoes there: it would make the line wrap and stay.
+        width = max(self.console.width - 2, 1)
+        line = Text(fitted(head, one_line(model), parts, width), style="bold", no_wrap=True)
+        line.truncate(width, overflow="ellipsis")
+        self.live.update(line, refresh=True)
+
+
+def fitted(head: str, model: str, parts: Sequence[str], width: int) -> str:
+    """The living line within a width: a long model id gives way first, then the last parts; step and time stay."""
+    kept = list(parts)
+    while True:
+        tail = "".join(f" · {part}" for part in kept)
+        room = width - cell_len(head) - cell_len(tail)
+        if room >= min(cell_len(model), SHORTEST_MODEL) or len(kept) <= 2:
+            break
+        kept.pop()
+    shortened = Text(model)
+    shortened.truncate(max(room, 1), overflow="ellipsis")
+    return f"{head}{shortened.plain}{tail}"

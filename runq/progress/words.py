@@ -5,17 +5,26 @@ from __future__ import annotations
 from runq_schemas import events
 from runq_schemas.events import Event
 
-from runq.logs import clean
+from runq.logs import one_line
 from runq.planned import duration
 
 
-def words(event: Event, *, entry: int | None, step: str | None, names: dict[int, str]) -> str | None:
-    """What an event says to somebody who watches; ``None`` when it is not worth a line."""
+def words(
+    event: Event, *, entry: int | None, step: str | None, names: dict[int, str], with_log: bool = True
+) -> str | None:
+    """What an event says to somebody who watches; ``None`` when it is not worth a line.
+
+    Args:
+        names: the model id of each entry.
+        with_log: whether a step that starts says where its log is.
+    """
     text = _words(event, entry, step, names)
+    if isinstance(event, events.StepStarted) and with_log:
+        text = f"{text}, log {event.log}"
     if text is None:
         return None
     prefix = "" if entry is None else f"e{entry} "
-    return clean(prefix + text)
+    return one_line(prefix + text)
 
 
 def _words(  # noqa: PLR0912 - one branch per kind of event
@@ -35,7 +44,7 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
         case events.CooldownStarted():
             return f"cooldown {duration(event.seconds)}"
         case events.StepStarted():
-            return f"{step} started (timeout {duration(event.timeout_s)}), log {event.log}"
+            return f"{step} started (timeout {duration(event.timeout_s)})"
         case events.StepFinished():
             return _finished(event, step or "")
         case events.StepSkipped():

@@ -116,7 +116,9 @@ def test_nothing_that_a_server_sends_raises(text: str, status: int) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["choices", "message", "error", "usage", "x"]), inner),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["choices", "message", "error", "usage", "x"]), inner)
+    ),
 )
 
 

@@ -1,13 +1,15 @@
 """A stand-in for touchstone: honours its queue command line and writes its files. Model ids script what it does.
 
-``all-fail`` answers nothing, ``half-fail`` every second prompt, ``crash`` exits 3, ``no-artifact`` exits 0 without
-files, ``wait`` waits until the file ``$TOUCHSTONE_GO`` exists. A judge model id does the same for the judge, and
-``holistic-error`` leaves an ``_error`` report and exits 0.
+An id is one trait or several joined by ``+``: ``all-fail`` answers nothing, ``half-fail`` every second prompt,
+``crash`` exits 3, ``no-artifact`` exits 0 without files, ``wait`` waits until the file ``$TOUCHSTONE_GO`` exists,
+``sampler`` leaves a process of a session of its own behind (pid in ``sampler.pid``). A judge model id does the same
+for the judge; with ``holistic-error`` it leaves an ``_error`` report and exits 0.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -30,26 +32,31 @@ def parse():
     return parser.parse_args()
 
 
-def behave(model_id):
+def behave(model_id, folder):
     print("touchstone", *sys.argv[1:], flush=True)
-    if model_id == "crash":
+    traits = set(model_id.split("+"))
+    if "crash" in traits:
         print("cannot reach the endpoint", file=sys.stderr)
         sys.exit(3)
-    if model_id == "no-artifact":
-        sys.exit(0)
-    if model_id == "wait":
+    if "sampler" in traits:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        (folder / "sampler.pid").write_text(str(child.pid))
+    if "wait" in traits:
         go = Path(os.environ["TOUCHSTONE_GO"])
         while not go.exists():
             time.sleep(0.02)
+    if "no-artifact" in traits:
+        sys.exit(0)
+    return traits
 
 
 def evaluate(args):
     (model,) = args.models_json
-    behave(model["id"])
+    traits = behave(model["id"], args.run_dir)
     assert Path(args.config).exists() and Path(args.pack).exists()
     rows = []
     for number in range(4):
-        ok = model["id"] != "all-fail" and not (model["id"] == "half-fail" and number % 2)
+        ok = "all-fail" not in traits and not ("half-fail" in traits and number % 2)
         rows.append(
             {
                 "prompt_id": f"p{number}",
@@ -67,7 +74,7 @@ def evaluate(args):
 
 
 def judge(args):
-    behave(args.judge_model or "")
+    traits = behave(args.judge_model or "", args.bundle)
     answers = (args.bundle / "responses.jsonl").read_text().splitlines()
     judgements = args.bundle / "judgements.jsonl"
     known = judgements.read_text().splitlines() if judgements.exists() else []
@@ -76,7 +83,7 @@ def judge(args):
             stream.write(json.dumps({"prompt": number, "judge": Path(args.judge_config).read_text()}) + "\n")
     rows = judgements.read_text().splitlines()
     reports = [{"prompt": json.loads(row)["prompt"], "score": 4} for row in rows]
-    if args.judge_model == "holistic-error":
+    if "holistic-error" in traits:
         reports.append({"_error": "the last call timed out"})
     (args.bundle / "reports.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reports))
     (args.bundle / "scores.csv").write_text("dimension,score\n" + "quality,4\n")

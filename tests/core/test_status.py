@@ -1,0 +1,137 @@
+"""A night at one glance."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runq.locks import night_locks, own_holder
+from runq.status import status_data, status_text
+from runq_schemas import UsageError
+from runq_schemas import events as ev
+
+
+@contextmanager
+def running(told: Any) -> Iterator[None]:
+    """Hold the journal's lock, as a runner does."""
+    holder = own_holder(since="2026-10-01T22:00:00+02:00", queue="/q.yaml", journal=told.path)
+    with night_locks(told.path, [], holder):
+        yield
+
+
+def half_done(told: Any) -> None:
+    told.plan("gemma", "qwen")
+    told.say(ev.EntryStarted(), 0)
+    told.started(0, "eval")
+    told.finished(0, "eval")
+    told.started(0, "judge")
+
+
+def test_a_running_night(told: Any) -> None:
+    half_done(told)
+    with running(told):
+        data = status_data(told.path, None)
+    assert data["state"] == "running"
+    assert data["runner"]["since"] == "2026-10-01T22:00:00+02:00"
+    assert {key: data["now"][key] for key in ("kind", "entry", "step", "attempt")} == {
+        "kind": "step.started",
+        "entry": 0,
+        "step": "judge",
+        "attempt": 1,
+    }
+    lines = status_text(data).splitlines()
+    assert lines[0] == f"night {told.night}  running (pid {data['runner']['pid']})"
+    assert lines[1] == "0 of 2 entries complete, 0 failed, 2 pending"
+    assert lines[3].split() == ["e0", "gemma", "eval", "ok", "1:01", "min", "judge", "running"]
+    assert re.fullmatch(r"now: e0 judge running, for \S+ (h|min|s)", lines[-1])
+    assert "go on with" not in status_text(data)
+    json.dumps(data)
+
+
+def test_a_night_whose_runner_died(told: Any) -> None:
+    half_done(told)
+    data = status_data(told.path, told.night)
+    assert (data["state"], data["runner"]) == ("died", None)
+    queue = told.runs.parent / "queue.yaml"
+    assert f"its runner died; go on with: runq night {queue} --resume --night {told.night}" in status_text(data)
+
+
+def test_the_command_to_go_on_with_can_be_pasted(tmp_path: Path, told: Any) -> None:
+    told.plan("gemma")
+    told.say(ev.NightInterrupted(reason="SIGINT"))
+    data = status_data(told.path, None)
+    assert data["state"] == "interrupted"
+    data["queue"] = "/my queues/a.yaml"
+    expected = f"go on with: runq night '/my queues/a.yaml' --resume --night {told.night} --runs {told.runs}"
+    assert status_text(data).splitlines()[-1] == expected
+
+
+def test_a_finished_night_with_a_failed_entry_can_go_on(told: Any) -> None:
+    told.plan("gemma")
+    told.say(ev.EntryStarted(), 0)
+    told.started(0, "eval")
+    told.finished(0, "eval", "failed", reason="it exited\nwith 3")
+    told.say(ev.StepSkipped(reason="eval"), 0, "judge")
+    told.say(ev.EntryFinished(status="incomplete"), 0)
+    told.say(ev.NightFinished(total=1, complete=0))
+    text = status_text(status_data(told.path, None))
+    assert "      it exited with 3" in text.splitlines(), "a reason stays on its line"
+    assert "go on with: runq night" in text
+
+
+def test_a_complete_night_has_nothing_to_go_on_with(told: Any) -> None:
+    told.plan("gemma")
+    for step in ("eval", "judge"):
+        told.started(0, step)
+        told.finished(0, step)
+    told.say(ev.EntryFinished(status="complete"), 0)
+    told.say(ev.NightFinished(total=1, complete=1))
+    data = status_data(told.path, None)
+    assert data["state"] == "finished"
+    assert "go on with" not in status_text(data)
+
+
+def test_the_last_warning_is_shown(told: Any) -> None:
+    told.plan("gemma")
+    told.say(ev.Warned(message="the disk is\x1b[31m full"))
+    assert "1 warning: the disk is full" in status_text(status_data(told.path, None))
+    told.say(ev.Warned(message="again"))
+    assert "2 warnings, the last: again" in status_text(status_data(told.path, None))
+
+
+@pytest.mark.parametrize("model", ["a\nnight over", "\x1b]0;title\x07model", "a\tb"])
+def test_a_hostile_model_id_has_no_line_of_its_own(told: Any, model: str) -> None:
+    told.plan("plain")
+    plain = status_text(status_data(told.path, None))
+    told.plan(model, cls=ev.NightResumed)
+    text = status_text(status_data(told.path, None))
+    assert len(text.splitlines()) == len(plain.splitlines())
+    assert "\x1b" not in text and "\x07" not in text
+
+
+def test_a_night_by_its_folder(told: Any) -> None:
+    told.plan("gemma")
+    assert status_data(told.path, f"runs/{told.night}_queue")["night"] == told.night
+    assert status_data(told.path, str(told.runs / f"{told.night}_queue/"))["night"] == told.night
+    with pytest.raises(UsageError, match="there is no night '2020'") as caught:
+        status_data(told.path, "2020")
+    assert told.night in caught.value.remedy
+
+
+def test_a_journal_without_a_night(told: Any) -> None:
+    with pytest.raises(UsageError, match="no night yet"):
+        status_data(told.path, None)
+
+
+def test_the_columns_of_a_status_line_up(told: Any) -> None:
+    told.plan("a", "a-much-longer/name")
+    lines = status_text(status_data(told.path, None)).splitlines()
+    first, second = (line for line in lines if line.startswith("e"))
+    assert first == "e0   a                   pending"
+    assert second == "e1   a-much-longer/name  pending"

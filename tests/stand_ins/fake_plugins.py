@@ -1,0 +1,87 @@
+"""Plugins that are told what to do: an endpoint that is a file with a number of MB, and ones that raise."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+
+from runq.plugin import Entry, Evidence, ResetContext, ResetOutcome, Step
+
+
+def fail(how: str) -> None:
+    """Raise what an option names."""
+    if how == "exit":
+        raise SystemExit(7)
+    if how == "raise":
+        raise ZeroDivisionError("scripted")
+    if how == "runq":
+        from runq.plugin import PluginError
+
+        raise PluginError("scripted", remedy="none")
+
+
+@attrs.frozen(kw_only=True)
+class FakeReset:
+    """Sets the file to ``mb`` and says ``verdict``."""
+
+    can_verify: ClassVar[bool] = True
+    file: str = "memory"
+    mb: float = 1000.0
+    verdict: str = "verified"
+    still: tuple[str, ...] = ()
+    bad: str = ""
+    bad_details: bool = False
+
+    def endpoint(self) -> str | None:
+        return None
+
+    def reset(self, context: ResetContext) -> ResetOutcome:
+        fail(self.bad)
+        (context.entry.base_dir / self.file).write_text(str(self.mb))
+        details = {"object": object()} if self.bad_details else {}
+        return ResetOutcome(verdict=self.verdict, loaded_after=self.still, reason="as told", details=details)
+
+    def loaded(self, context: ResetContext) -> Sequence[str] | None:
+        return list(self.still) if self.still or self.verdict == "verified" else None
+
+
+@attrs.frozen(kw_only=True)
+class FakeProbe:
+    """Reads the file, or says ``bad``: a number, or how to fail."""
+
+    formula: ClassVar[str] = "what a file says"
+    file: str = "memory"
+    bad: str = ""
+
+    def read_mb(self) -> float:
+        fail(self.bad)
+        return float(self.bad or Path(self.file).read_text())
+
+
+@attrs.frozen(kw_only=True)
+class FakeHarness:
+    """One step, ``work.py``; raises where it is told to."""
+
+    bad_argv: str = ""
+    bad_check: str = ""
+    facts: str = ""
+
+    def requires(self) -> Sequence[str]:
+        return ()
+
+    def steps(self, entry: Entry) -> Sequence[Step]:
+        return [Step(name="work", artifacts=("work.txt",), reads=(entry.base_dir / "work.py",))]
+
+    def endpoints(self, entry: Entry) -> Sequence[str]:
+        return ()
+
+    def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
+        fail(self.bad_argv)
+        nul = "\0" if self.bad_argv == "nul" else ""
+        return ["python", "work.py", entry.model.id + nul, str(bundle)]
+
+    def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
+        fail(self.bad_check)
+        facts = {"nan": {"n": float("nan")}, "object": {"o": object()}}.get(self.facts, {})
+        return Evidence(ok=True, facts=facts)
