@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from runq_schemas.events import Artifact
 
 from runq.identity import file_digest
+from runq_schemas.events import Artifact
 
 MAX_OUTPUTS = 10_000
 """A bundle with more files than this is listed only so far; no harness known writes nearly as many."""

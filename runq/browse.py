@@ -1,7 +1,8 @@
-"""The journal in Datasette, as a process of its own: importing Datasette costs most of a second."""
+"""The journal in Datasette, which takes this process's place: importing it beside runq would cost its memory twice."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 def datasette_argv(journal: Path, *, port: int, open_browser: bool = False) -> list[str]:
     """Datasette's command line: the journal by its plain path (``-i`` would ignore the WAL of a running night)."""
-    from runq_journal import metadata_path
+    from runq_journal.datasette import metadata_path, plugins_path
 
     return [
         sys.executable,
@@ -24,6 +25,8 @@ def datasette_argv(journal: Path, *, port: int, open_browser: bool = False) -> l
         str(port),
         "--metadata",
         str(metadata_path()),
+        "--plugins-dir",
+        str(plugins_path()),
         "--setting",
         "allow_download",
         "off",
@@ -32,11 +35,10 @@ def datasette_argv(journal: Path, *, port: int, open_browser: bool = False) -> l
 
 
 def serve(argv: Sequence[str]) -> int:
-    """Run until it ends or Ctrl-C. Returns the exit code; a Ctrl-C is the ordinary end and counts as 0."""
-    with subprocess.Popen(argv) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
-            return 0
+    """Become Datasette, so that every signal reaches it and nothing of runq can outlive it or be outlived.
+
+    Returns only on Windows, whose `exec` would give the prompt back while the server runs: there the exit code.
+    """
+    if sys.platform == "win32":
+        return subprocess.run(argv, check=False).returncode
+    return os.execv(argv[0], list(argv))  # noqa: S606 - no shell is the point

@@ -15,6 +15,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Any
 
 import attrs
+
 from runq_schemas.errors import PluginError
 from runq_schemas.events import UsedPlugin
 

@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
+
+from runq.plugin import Probe, ResetContext, ResetOutcome, StartsServer, Step
+from runq.prepare import PreparedEntry
+from runq.settle import wait_until_settled
 from runq_schemas.errors import JournalError, RunqError
 from runq_schemas.events import (
     CooldownStarted,
@@ -17,10 +21,6 @@ from runq_schemas.events import (
     SettleStarted,
     SettleStatus,
 )
-
-from runq.plugin import Probe, ResetContext, ResetOutcome, StartsServer, Step
-from runq.prepare import PreparedEntry
-from runq.settle import wait_until_settled
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
-from runq_schemas.errors import JournalError, RunqError
-from runq_schemas.events import EntryFinished, EntryStarted, EntryStatus, StepFinished, StepSkipped
 
 from runq import paths
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
@@ -18,6 +16,8 @@ from runq.plugin import Step
 from runq.prepare import PreparedEntry
 from runq.resume import PastStep, StepDecision
 from runq.step_run import Attempt, run_attempt
+from runq_schemas.errors import JournalError, RunqError
+from runq_schemas.events import EntryFinished, EntryStarted, EntryStatus, StepFinished, StepSkipped
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext

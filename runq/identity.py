@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from runq_schemas.queue import ModelSpec
-
 from runq.plugin import Step
 from runq.redact import HIDDEN
+from runq_schemas.queue import ModelSpec
 
 IDENTITY_VERSION = 1
 """Raised whenever the parts or their encoding change, so that old and new identities never compare equal."""

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 import attrs
+
 from runq_schemas.errors import JournalError, LockedError, RunqError
 
 _LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "localhost6", "ip6-localhost", "ip6-loopback"}

@@ -11,6 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+
+from runq import paths, planning
+from runq.entry_run import run_entry
+from runq.host import this_host, versions
+from runq.locks import night_locks, own_holder
+from runq.night_context import GRACE_S, NightContext
+from runq.prepare import PreparedQueue
+from runq.record import Observer, Recorder, Silent
+from runq.redact import Redactor
 from runq_schemas.errors import UsageError
 from runq_schemas.events import (
     NightFinished,
@@ -21,19 +30,9 @@ from runq_schemas.events import (
     StepFinished,
 )
 
-from runq import paths, planning
-from runq.entry_run import run_entry
-from runq.host import this_host, versions
-from runq.locks import night_locks, own_holder
-from runq.night_context import GRACE_S, NightContext
-from runq.prepare import PreparedQueue
-from runq.record import Observer, Recorder, Silent
-from runq.redact import Redactor
-
 if TYPE_CHECKING:
-    from runq_journal.journal import Journal
-
     from runq.processes import Stopper
+    from runq_journal.journal import Journal
 
 
 @attrs.frozen(kw_only=True)
@@ -92,9 +91,8 @@ def run_night(
         JournalError: the journal cannot be written or is damaged.
         UsageError: the night to resume does not exist.
     """
-    from runq_journal.journal import Journal
-
     from runq.processes import become_subreaper, boot_id
+    from runq_journal.journal import Journal
 
     queue, journal_path = request.queue, request.runs / paths.JOURNAL_NAME
     _refuse(request, journal_path)

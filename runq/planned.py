@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from runq_schemas.errors import UsageError
 
 from runq import paths, planning
 from runq.logs import clean, one_line
 from runq.prepare import PreparedQueue
 from runq.redact import Redactor
+from runq_schemas.errors import UsageError
 
 
 def plan_data(

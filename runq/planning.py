@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from runq_schemas.errors import UsageError
-from runq_schemas.events import PlannedEntry, PlannedStep
 
 from runq import artifacts
 from runq.identity import identity_of, step_parts
 from runq.prepare import PreparedEntry, PreparedQueue
 from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries
+from runq_schemas.errors import UsageError
+from runq_schemas.events import PlannedEntry, PlannedStep
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader

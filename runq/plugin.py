@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
@@ -18,10 +18,16 @@ from runq_schemas.errors import PluginError
 from runq_schemas.events import Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
 
+if TYPE_CHECKING:
+    from runq.http import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
+
 __all__ = [
     "Entry",
     "Evidence",
+    "Garbage",
     "Harness",
+    "HttpFailure",
+    "HttpReply",
     "ModelSpec",
     "PluginError",
     "Probe",
@@ -32,9 +38,25 @@ __all__ = [
     "StartsServer",
     "Step",
     "Supervisor",
+    "Target",
+    "TellsContext",
+    "TimedOut",
+    "Unreachable",
     "Verdict",
     "default_timeout_s",
+    "request_json",
 ]
+
+_HTTP = frozenset({"Garbage", "HttpFailure", "HttpReply", "TimedOut", "Unreachable", "request_json"})
+
+
+def __getattr__(name: str) -> Any:
+    """The bounded HTTP request of `runq.http`, imported when a plugin first asks for it."""
+    if name in _HTTP:
+        import runq.http
+
+        return getattr(runq.http, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -180,6 +202,15 @@ class StartsServer(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsContext(Protocol):
+    """A reset backend that also knows with which context length each model is loaded."""
+
+    def context_lengths(self, context: ResetContext) -> Mapping[str, int]:
+        """Tokens of context by model id, of the models loaded now; models it cannot tell are left out."""
+        ...
+
+
 # --- probes -----------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +257,23 @@ class Step:
 
 
 @attrs.frozen(kw_only=True)
+class Target:
+    """A model on an OpenAI-compatible endpoint that a step talks to.
+
+    Args:
+        step: the step's name.
+        base_url: the URL that ``/chat/completions`` is appended to, such as ``http://127.0.0.1:1234/v1``.
+        model: the model asked for; ``None`` when the harness cannot tell.
+        api_key: sent as a bearer token; never shown.
+    """
+
+    step: str
+    base_url: str
+    model: ModelSpec | None = None
+    api_key: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(kw_only=True)
 class Evidence:
     """What the artifacts of a step that exited 0 say.
 
@@ -256,8 +304,8 @@ class Harness(Protocol):
         """
         ...
 
-    def endpoints(self, entry: Entry) -> Sequence[str]:
-        """URLs of the endpoints the steps talk to, for the lock; empty when the harness cannot tell."""
+    def targets(self, entry: Entry) -> Sequence[Target]:
+        """The models and endpoints the steps talk to, for the locks and `runq check`; empty when it cannot tell."""
         ...
 
     def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
-from runq_schemas.errors import QueueFileError, RunqError
-from runq_schemas.events import UsedPlugin
-from runq_schemas.place import Mark
-from runq_schemas.queue import EntrySpec, PluginUse, QueueSpec
 
 from runq.discovery import Plugins
 from runq.paths import pack_id
 from runq.plugin import Entry, Harness, PluginError, Probe, ResetBackend, Step, default_timeout_s
+from runq_schemas.errors import QueueFileError, RunqError
+from runq_schemas.events import UsedPlugin
+from runq_schemas.place import Mark
+from runq_schemas.queue import EntrySpec, PluginUse, QueueSpec
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -60,7 +60,8 @@ class PreparedEntry:
     def endpoints(self) -> tuple[str, ...]:
         """The endpoints the entry uses, for the locks."""
         own = self.reset.endpoint()
-        return tuple(dict.fromkeys([*([own] if own else []), *self.harness.endpoints(self.entry)]))
+        asked = [target.base_url for target in self.harness.targets(self.entry)]
+        return tuple(dict.fromkeys([*([own] if own else []), *asked]))
 
 
 @attrs.frozen(kw_only=True)
@@ -181,7 +182,7 @@ class _Making:
             self._known_steps("stall_timeout_s", stall, names, untried=("eval", "judge"))
         # The locks need them when the night starts; what raises there would end it with no entry to blame.
         self._guarded("reset", self.written.reset.name, lambda: (reset.endpoint(),), "reset")
-        self._guarded("harness", self.written.harness.name, lambda: harness.endpoints(entry), "harness")
+        self._guarded("harness", self.written.harness.name, lambda: harness.targets(entry), "harness")
         if self.problems:
             return None
         return PreparedEntry(

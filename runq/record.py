@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
+
 from runq_schemas.events import Event, Warned
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
-from runq_journal.reader import JournalReader
-from runq_schemas.errors import JournalError, UsageError
 
 from runq import summary
+from runq_journal.reader import JournalReader
+from runq_schemas.errors import JournalError, UsageError
 
 
 @attrs.frozen(kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from runq_schemas.events import ServerFinished, ServerSpawned, ServerStarted
 
 from runq import logs
 from runq.plugin import PluginError
 from runq.prepare import PreparedEntry
+from runq_schemas.events import ServerFinished, ServerSpawned, ServerStarted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runq_journal.reader import JournalReader
-
 from runq import summary
 from runq.locks import holder_of, journal_lock_path
 from runq.logs import one_line
 from runq.planned import clean_lines, duration
 from runq.replay import chosen
+from runq_journal.reader import JournalReader
 
 
 def status_data(journal: Path, night: str | None) -> dict[str, Any]:

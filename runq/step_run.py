@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from runq_schemas.errors import JournalError, RunqError
-from runq_schemas.events import StepFinished, StepSpawned, StepStarted, StepStatus
 
 from runq import artifacts, logs
 from runq.plugin import Evidence, Step
 from runq.prepare import PreparedEntry
 from runq.sampling import SAMPLE_EVERY_S, Sampler
+from runq_schemas.errors import JournalError, RunqError
+from runq_schemas.events import StepFinished, StepSpawned, StepStarted, StepStatus
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from runq_schemas.errors import UsageError
 
 from runq import paths
+from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from runq.prepare import PreparedQueue
@@ -75,10 +75,9 @@ def prepared_queue(queue: Path, base_dir: Path | None) -> PreparedQueue:
     Raises:
         QueueFileError: with every problem.
     """
-    from runq_schemas.parse import load_queue
-
     from runq.discovery import Plugins
     from runq.prepare import prepare
+    from runq_schemas.parse import load_queue
 
     path = queue.absolute()
     spec = load_queue(path)

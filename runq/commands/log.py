@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import click
-from runq_schemas.errors import UsageError
 
 from runq.commands.arguments import entry_number, journal_of, runs_option
+from runq_schemas.errors import UsageError
 
 FOLLOW_EVERY_S = 0.5
 
@@ -29,10 +29,9 @@ def command(
 
     STEP may be `server`: the log of the server that the reset backend started.
     """
-    from runq_journal.reader import JournalReader
-
     from runq.logs import follow as lines_of
     from runq.replay import chosen
+    from runq_journal.reader import JournalReader
 
     number, journal = entry_number(entry), journal_of(runs)
     with JournalReader.open(journal) as reader:
@@ -60,9 +59,8 @@ def command(
 
 def _ended(journal: Path, where: tuple[str, int | None, str | None, int | None]) -> bool:
     """Whether nothing more is to come: the attempt has its end, or the runner died and nobody will write it."""
-    from runq_journal.reader import JournalReader
-
     from runq.locks import holder_of, journal_lock_path
+    from runq_journal.reader import JournalReader
 
     if holder_of(journal_lock_path(journal)) is None:
         return True

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from runq_schemas.errors import UsageError
 
 from runq.commands.arguments import (
     base_dir_option,
@@ -20,6 +19,7 @@ from runq.commands.arguments import (
     runs_beside,
     runs_option,
 )
+from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from runq.night import NightRequest
@@ -71,13 +71,12 @@ def command(
 
 def run_and_show(request: NightRequest, *, as_json: bool) -> int:
     """Run a night with progress, and say how it ended and what to do next. Returns the exit code."""
-    from runq_journal.reader import JournalReader
-
     from runq.night import resume_command, run_night
     from runq.paths import JOURNAL_NAME, queue_dir
     from runq.processes import Interrupts
     from runq.progress import closing, observer
     from runq.summary import build
+    from runq_journal.reader import JournalReader
 
     with Interrupts() as interrupts, observer(_estimates(request.runs / JOURNAL_NAME)) as watching:
         result = run_night(request, interrupts=interrupts, observer=watching)

@@ -15,9 +15,8 @@ from runq.commands.arguments import journal_of, json_option, runs_option
 @json_option
 def command(runs: Path | None, as_json: bool) -> int:
     """List all nights of the journal, newest first."""
-    from runq_journal.reader import JournalReader
-
     from runq.logs import one_line
+    from runq_journal.reader import JournalReader
 
     with JournalReader.open(journal_of(runs)) as reader:
         rows = [reader.night_summary(row["night"]) for row in reader.nights()]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from runq_schemas.errors import UsageError
 
 from runq.commands.arguments import journal_of, night_argument, runs_option
+from runq_schemas.errors import UsageError
 
 
 @click.command("replay")

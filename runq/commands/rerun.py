@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from runq_schemas.errors import UsageError
 
 from runq.commands.arguments import entry_number, journal_of, json_option, prepared_queue, runs_option
+from runq_schemas.errors import UsageError
 
 
 @click.command("rerun")
@@ -20,11 +20,10 @@ def command(entry: str, step: str | None, runs: Path | None, as_json: bool) -> i
 
     The queue file is read again as it is now. Earlier attempts, their logs and bundles stay.
     """
-    from runq_journal.reader import JournalReader
-
     from runq.commands.night import run_and_show
     from runq.night import NightRequest
     from runq.replay import chosen
+    from runq_journal.reader import JournalReader
 
     number, journal = entry_number(entry), journal_of(runs)
     with JournalReader.open(journal) as reader:

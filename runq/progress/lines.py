@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 import attrs
-from runq_schemas.events import Event, NightResumed, NightStarted
 
 from runq.progress.words import words
+from runq_schemas.events import Event, NightResumed, NightStarted
 
 
 @attrs.define

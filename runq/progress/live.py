@@ -9,11 +9,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
-from runq_schemas.events import Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
 
 from runq.logs import one_line
 from runq.planned import duration
 from runq.progress.words import words
+from runq_schemas.events import Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
 
 Usual = Callable[[str, str, str], float | None]
 """(step, model id, pack) -> median seconds of earlier nights, or ``None``."""

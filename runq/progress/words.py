@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from runq_schemas import events
-from runq_schemas.events import Event
-
 from runq.logs import one_line
 from runq.planned import duration
+from runq_schemas import events
+from runq_schemas.events import Event
 
 
 def words(

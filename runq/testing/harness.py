@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from runq.plugin import Entry, Evidence, Harness, Step
+from runq.plugin import Entry, Evidence, Harness, Step, Target
 from runq.testing.checks import OptionsConformance, require, require_json
 from runq.testing.stand_ins import make_entry
 
@@ -77,7 +77,7 @@ class HarnessConformance(OptionsConformance):
         before = _files(tmp_path)
         first, second = self._planned(entry, bundle), self._planned(entry, bundle)
         require(first == second, "steps() and argv() must give the same for the same entry")
-        require(_files(tmp_path) == before, "steps(), endpoints() and argv() must not write files")
+        require(_files(tmp_path) == before, "steps(), targets() and argv() must not write files")
 
     def test_its_argv_is_words(self, entry: Entry, tmp_path: Path) -> None:
         """A program and its arguments: no shell runs them."""
@@ -91,11 +91,14 @@ class HarnessConformance(OptionsConformance):
             for word in argv:
                 require(isinstance(word, str), f"{step.name}: {word!r} in argv() is not a text")
 
-    def test_its_endpoints_are_texts(self, entry: Entry) -> None:
-        """URLs for the locks; none when it cannot tell. Configurations that cannot be read must not raise."""
-        for url in self.make().endpoints(entry):
-            require(isinstance(url, str), f"{url!r} is not a text")
-            require(url, "an endpoint must not be an empty text")
+    def test_its_targets_are_endpoints_of_its_steps(self, entry: Entry) -> None:
+        """For the locks and the check; none when it cannot tell. Configurations that cannot be read must not raise."""
+        harness = self.make()
+        names = [step.name for step in harness.steps(entry)]
+        for target in harness.targets(entry):
+            require(isinstance(target, Target), f"{target!r} is not a Target")
+            require(bool(target.base_url), "a target's base_url must not be empty")
+            require(target.step in names, f"a target names the step {target.step!r}, which is none of {names}")
 
     def test_checking_garbage_gives_evidence_and_no_exception(self, entry: Entry, tmp_path: Path) -> None:
         """Artifacts come from a program that may be broken: whatever they hold, `check` returns Evidence."""
@@ -111,10 +114,10 @@ class HarnessConformance(OptionsConformance):
                 require(evidence.ok or evidence.reason, "Evidence that is not ok needs a reason")
                 require_json(dict(evidence.facts), "facts")
 
-    def _planned(self, entry: Entry, bundle: Path) -> tuple[Sequence[Step], list[list[str]], list[str]]:
+    def _planned(self, entry: Entry, bundle: Path) -> tuple[Sequence[Step], list[list[str]], list[Target]]:
         harness = self.make()
         steps = tuple(harness.steps(entry))
-        return steps, [list(harness.argv(entry, step, bundle)) for step in steps], list(harness.endpoints(entry))
+        return steps, [list(harness.argv(entry, step, bundle)) for step in steps], list(harness.targets(entry))
 
 
 def _files(folder: Path) -> list[tuple[str, int]]:

@@ -60,7 +60,7 @@ def test_made_up_loading_text_is_no_proof_of_a_load() -> None:
     )
     answer = parse_answer(200, text)
     assert (answer.status, answer.error, answer.loaded) == ("error", "upstream exited", False)
-    cut = parse_answer(200, text.split("\n\n")[0])
+    cut = parse_answer(200, text.split("\n\n", maxsplit=1)[0])
     assert (cut.status, cut.loaded) == ("empty", False)
 
 

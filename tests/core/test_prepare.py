@@ -238,7 +238,7 @@ class GoodHarness:
     def steps(self, entry: Any) -> Any:
         return [Step(name=name, artifacts=("a",)) for name in self.names]
 
-    def endpoints(self, entry: Any) -> Any:
+    def targets(self, entry: Any) -> Any:
         return ()
 
     def argv(self, entry: Any, step: Any, bundle: Any) -> Any:
@@ -255,7 +255,7 @@ def raising(error: BaseException) -> Any:
     return method
 
 
-@pytest.mark.parametrize("method", ["requires", "steps", "endpoints", "__attrs_post_init__"])
+@pytest.mark.parametrize("method", ["requires", "steps", "targets", "__attrs_post_init__"])
 @pytest.mark.parametrize(
     ("error", "words"),
     [

@@ -485,6 +485,20 @@ def test_an_entry_that_never_came_to_its_first_step(story: Any, status: Any) -> 
     assert result(story) == ("pending", "pending", "pending", None)
 
 
+def test_a_resumed_entry_that_never_came_to_its_next_attempt(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    story.start(0, "eval")
+    story.finish(0, "eval", "interrupted", seconds=3.0)
+    story.say(ev.EntryFinished(status="interrupted", reason="the night was interrupted"), 0)
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.StepSkipped(reason="The pack is gone."), 0, "eval")
+    story.say(ev.StepSkipped(reason="The pack is gone."), 0, "judge")
+    story.say(ev.EntryFinished(status="failed", reason="The pack is gone."), 0)
+    assert result(story) == ("failed", "failed", "skipped", "The pack is gone.")
+
+
 def test_an_entry_that_ended_before_its_judge(story: Any) -> None:
     story.plan([story.planned(0, 0, "m")])
     story.say(ev.EntryStarted(), 0)

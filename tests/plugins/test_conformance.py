@@ -188,7 +188,7 @@ class TestTheSuitesFindFaults:
     def test_harness(self, tmp_path):
         import attrs
 
-        from runq.plugin import Evidence, Step
+        from runq.plugin import Evidence, Step, Target
         from runq.testing import make_entry
 
         @attrs.frozen
@@ -200,8 +200,8 @@ class TestTheSuitesFindFaults:
                 (entry.base_dir / "side-effect").write_text("x")
                 return [Step(name="a b", artifacts=("/abs",), settings={"where": str(entry.base_dir)})]
 
-            def endpoints(self, entry):
-                return [""]
+            def targets(self, entry):
+                return [Target(step="a b", base_url="")]
 
             def argv(self, entry, step, bundle):
                 return "one text"
@@ -223,7 +223,7 @@ class TestTheSuitesFindFaults:
             lambda: suite.test_its_settings_are_data_without_places(entry),
             lambda: suite.test_its_argv_is_words(entry, tmp_path / "queue"),
             lambda: suite.test_checking_garbage_gives_evidence_and_no_exception(entry, tmp_path / "queue"),
-            lambda: suite.test_its_endpoints_are_texts(entry),
+            lambda: suite.test_its_targets_are_endpoints_of_its_steps(entry),
         ):
             with pytest.raises(pytest.fail.Exception):
                 fault()

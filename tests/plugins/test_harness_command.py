@@ -146,12 +146,35 @@ def test_the_model_that_answers(entry, argv, model, expected):
     assert harness(*argv, model=model).steps(entry)[0].model == expected
 
 
-def test_endpoints_are_those_of_the_files_it_uses(entry):
-    assert harness("x").endpoints(entry) == ()
-    assert harness("x", "{config}", "{pack}", "{judge_config}").endpoints(entry) == (
-        "http://config:1/v1",
-        "http://judge:1/v1",
-    )
+def test_targets_are_those_of_the_files_it_uses(entry):
+    assert harness("x").targets(entry) == ()
+    found = harness("x", "{config}", "{pack}", "{judge_config}").targets(entry)
+    assert [(target.base_url, target.model) for target in found] == [
+        ("http://config:1/v1", entry.model),
+        ("http://judge:1/v1", entry.model),
+    ]
+
+
+def test_its_endpoint_is_a_placeholder_and_a_target_of_every_step(entry):
+    steps = {"a": step("x", "{endpoint}"), "b": step("y", "{judge_model}")}
+    made = CommandHarness(steps=steps, endpoint="http://e:1/v1")
+    assert [(target.step, target.base_url, target.model.id) for target in made.targets(entry)] == [
+        ("a", "http://e:1/v1", entry.model.id),
+        ("b", "http://e:1/v1", entry.judge_model),
+    ]
+    first = made.steps(entry)[0]
+    assert made.argv(entry, first, entry.base_dir) == ["x", "http://e:1/v1"]
+    assert "http://e:1/v1" not in str(first.settings)
+
+
+def test_a_placeholder_for_an_endpoint_that_is_not_given(entry):
+    with pytest.raises(PluginError, match="the harness has no endpoint"):
+        harness("x", "{endpoint}").steps(entry)
+
+
+def test_a_wrong_endpoint_is_refused(entry):
+    with pytest.raises(ValueError, match="endpoint: 'localhost' must begin with http"):
+        CommandHarness(steps={"a": step("x")}, endpoint="localhost")
 
 
 @pytest.mark.parametrize(

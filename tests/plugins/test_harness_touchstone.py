@@ -135,10 +135,29 @@ def test_an_empty_python_is_refused():
         TouchstoneHarness(python=" ")
 
 
-def test_endpoints_are_read_from_both_configurations(entry):
-    assert TouchstoneHarness().endpoints(entry) == ("http://127.0.0.1:1234/v1", "http://box:8000/v1")
-    entry.judge_config.write_bytes(entry.config.read_bytes())
-    assert TouchstoneHarness().endpoints(entry) == ("http://127.0.0.1:1234/v1",)
+def test_targets_are_read_from_both_configurations(entry):
+    evaluated, judged = TouchstoneHarness().targets(entry)
+    assert (evaluated.step, evaluated.base_url, evaluated.model) == ("eval", "http://127.0.0.1:1234/v1", entry.model)
+    assert (judged.step, judged.base_url, judged.model) == (
+        "judge",
+        "http://box:8000/v1",
+        TouchstoneHarness().steps(entry)[1].model,
+    )
+    assert evaluated.api_key == "s"
+    entry.judge_config.unlink()
+    assert [target.step for target in TouchstoneHarness().targets(entry)] == ["eval"]
+
+
+def test_a_targets_key_is_read_and_never_shown(entry):
+    entry.config.write_text("endpoint: { base_url: http://box/v1, api_key: sk-secret-1 }\n")
+    target = TouchstoneHarness().targets(entry)[0]
+    assert target.api_key == "sk-secret-1"
+    assert "sk-secret-1" not in repr(target)
+    (entry.config.parent / "key.txt").write_text("sk-secret-2\n")
+    entry.config.write_text("endpoint: { base_url: http://box/v1, api_key_file: key.txt }\n")
+    assert TouchstoneHarness().targets(entry)[0].api_key == "sk-secret-2"
+    entry.config.write_text("endpoint: { base_url: http://box/v1, api_key_file: gone.txt }\n")
+    assert TouchstoneHarness().targets(entry)[0].api_key is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ResetContext, ResetOutcome, Step
+from runq.plugin import Entry, Evidence, ResetContext, ResetOutcome, Step, Target
 
 
 def fail(how: str) -> None:
@@ -73,7 +73,7 @@ class FakeHarness:
     def steps(self, entry: Entry) -> Sequence[Step]:
         return [Step(name="work", artifacts=("work.txt",), reads=(entry.base_dir / "work.py",))]
 
-    def endpoints(self, entry: Entry) -> Sequence[str]:
+    def targets(self, entry: Entry) -> Sequence[Target]:
         return ()
 
     def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:

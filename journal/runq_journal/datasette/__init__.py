@@ -9,3 +9,8 @@ from pathlib import Path
 def metadata_path() -> Path:
     """The file for Datasette's ``--metadata``: titles, descriptions, units and queries."""
     return Path(str(files("runq_journal") / "datasette" / "metadata.yaml"))
+
+
+def plugins_path() -> Path:
+    """The folder for Datasette's ``--plugins-dir``."""
+    return Path(str(files("runq_journal") / "datasette" / "plugins"))

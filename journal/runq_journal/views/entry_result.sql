@@ -56,7 +56,8 @@ told AS (
     entries.*,
     -- The entry ended before its next step could start: a failed reset, a missing file, a plugin that raised.
     CASE
-      WHEN halt_status = 'pending' AND (halt_stale IS NULL OR ended.id > entries.plan_event)
+      WHEN halt_status NOT IN ('failed', 'timeout', 'stalled') AND ended.id > coalesce(halt_word, 0)
+        AND (halt_stale IS NULL OR ended.id > entries.plan_event)
         THEN json_extract(ended.data, '$.status')
     END AS refused,
     nullif(json_extract(ended.data, '$.reason'), '') AS refusal,
@@ -126,6 +127,7 @@ SELECT
   CASE
     WHEN second_step IS NULL THEN 'skipped'
     WHEN second_status = 'ok' THEN 'ok'
+    WHEN refused = 'failed' AND halt_position = 1 THEN 'failed'
     WHEN second_status IN ('timeout', 'stalled') THEN 'timeout'
     WHEN second_status = 'skipped' THEN CASE eval_status WHEN 'pending' THEN 'pending' ELSE 'skipped' END
     WHEN second_status NOT IN ('pending', 'running', 'interrupted') THEN 'failed'

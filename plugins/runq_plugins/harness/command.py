@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step
-from runq_plugins.harness.endpoint import base_urls
+from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
+from runq_plugins.harness.endpoint import Endpoint, read_endpoint
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.harness.words import Filler, identity_words, script_files
-from runq_plugins.options import not_empty
+from runq_plugins.options import not_empty, url_problem
 from runq_plugins.templates import names_in
 
 _STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -73,17 +73,28 @@ def _steps(_: Any, attribute: attrs.Attribute[Any], value: Mapping[str, CommandS
             raise ValueError(f"{name!r} is not a step name: use letters, digits, _ and -, and not `server`")
 
 
+def _url(_: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    if value is not None and (problem := url_problem(value)):
+        raise ValueError(f"{attribute.name}: {problem}")
+
+
 @attrs.frozen(kw_only=True)
 class CommandHarness:
     """Runs the programs that its option `steps` names, in that order.
 
     Placeholders in `argv`: ``{model}`` (id), ``{model_json}``, ``{config}``, ``{pack}``, ``{judge_config}``,
-    ``{judge_model}``, ``{bundle}``, ``{base_dir}``, ``{entry}`` (number), ``{python}``; ``{{`` and ``}}`` are braces.
+    ``{judge_model}``, ``{bundle}``, ``{base_dir}``, ``{entry}`` (number), ``{endpoint}``, ``{python}``;
+    ``{{`` and ``}}`` are braces.
     """
 
     _steps: Mapping[str, CommandStep] = attrs.field(
         validator=_steps,
         metadata={"description": "The steps in order: a name each, with `argv` and `artifacts`."},
+    )
+    endpoint: str | None = attrs.field(
+        default=None,
+        validator=_url,
+        metadata={"description": "Base URL the steps talk to, such as http://127.0.0.1:8080/v1; `{endpoint}` in argv."},
     )
 
     def requires(self) -> Sequence[str]:
@@ -99,14 +110,24 @@ class CommandHarness:
         """
         return [self._step(entry, name, step) for name, step in self._steps.items()]
 
-    def endpoints(self, entry: Entry) -> Sequence[str]:
-        """``endpoint.base_url`` of `config` and `judge_config`, where they are written so and a step names them."""
-        used = self.requires()
-        return base_urls(getattr(entry, key) for key in ("config", "judge_config") if key in used)
+    def targets(self, entry: Entry) -> Sequence[Target]:
+        """Each step's model on `endpoint`; without it on ``endpoint.base_url`` of each configuration its words name."""
+        return tuple(
+            Target(step=step.name, base_url=endpoint.base_url, model=step.model, api_key=endpoint.api_key)
+            for step in self.steps(entry)
+            for endpoint in self._endpoints(entry, self._steps[step.name])
+        )
+
+    def _endpoints(self, entry: Entry, step: CommandStep) -> Sequence[Endpoint]:
+        if self.endpoint is not None:
+            return (Endpoint(base_url=self.endpoint),)
+        used = _names(step)
+        named = [getattr(entry, key) for key in ("config", "judge_config") if key in used]
+        return [found for path in named if (found := read_endpoint(path)) is not None]
 
     def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
         """The step's command line with its placeholders filled."""
-        fill = Filler(entry, step.name, _python(entry), bundle)
+        fill = Filler(entry, step.name, _python(entry), bundle, self.endpoint)
         return [fill(word) for word in self._steps[step.name].argv]
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
@@ -133,7 +154,7 @@ class CommandHarness:
         return Evidence(ok=not reasons, reason=reasons[0] if reasons else "", facts=facts)
 
     def _step(self, entry: Entry, name: str, step: CommandStep) -> Step:
-        fill = Filler(entry, name, _python(entry), bundle=None)
+        fill = Filler(entry, name, _python(entry), bundle=None, endpoint=self.endpoint)
         for word in step.argv:
             fill(word)
         used = _names(step)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 SIZE_LIMIT_BYTES = 2**20
 """A configuration is far smaller; something else is not read."""
@@ -23,12 +25,28 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def base_urls(paths: Iterable[Path | None]) -> tuple[str, ...]:
-    """``endpoint.base_url`` of each configuration, without repeats; files that name none are left out."""
-    found: dict[str, None] = {}
-    for path in paths:
-        endpoint = read_yaml(path).get("endpoint") if path is not None else None
-        url = endpoint.get("base_url") if isinstance(endpoint, dict) else None
-        if isinstance(url, str) and url.strip():
-            found[url.strip()] = None
-    return tuple(found)
+@attrs.frozen(kw_only=True)
+class Endpoint:
+    """The ``endpoint`` of a configuration."""
+
+    base_url: str
+    api_key: str | None = attrs.field(default=None, repr=False)
+
+
+def read_endpoint(path: Path | None) -> Endpoint | None:
+    """The endpoint that a configuration names; ``None`` when it names none or cannot be read.
+
+    The key is ``api_key``, else the content of ``api_key_file``, relative to the configuration's folder.
+    """
+    found = read_yaml(path).get("endpoint") if path is not None else None
+    if path is None or not isinstance(found, dict):
+        return None
+    url, key, key_file = found.get("base_url"), found.get("api_key"), found.get("api_key_file")
+    if not isinstance(url, str) or not url.strip():
+        return None
+    if not isinstance(key, str) and isinstance(key_file, str) and key_file:
+        try:
+            key = (path.parent / Path(key_file).expanduser()).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError):  # the harness will say so when it needs the key
+            key = None
+    return Endpoint(base_url=url.strip(), api_key=key if isinstance(key, str) and key else None)

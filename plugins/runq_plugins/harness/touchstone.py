@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step
-from runq_plugins.harness.endpoint import base_urls, read_yaml
+from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
+from runq_plugins.harness.endpoint import read_endpoint, read_yaml
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.options import not_empty
@@ -63,9 +63,16 @@ class TouchstoneHarness:
             )
         return steps
 
-    def endpoints(self, entry: Entry) -> Sequence[str]:
-        """``endpoint.base_url`` of the two configurations."""
-        return base_urls((entry.config, entry.judge_config))
+    def targets(self, entry: Entry) -> Sequence[Target]:
+        """The entry's model and the judge's, each on the endpoint of its configuration."""
+        return tuple(
+            Target(step=step, base_url=endpoint.base_url, model=model, api_key=endpoint.api_key)
+            for step, path, model in (
+                ("eval", entry.config, entry.model),
+                ("judge", entry.judge_config, _judge(entry)),
+            )
+            if (endpoint := read_endpoint(path)) is not None
+        )
 
     def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
         """touchstone's command line, as its own queue gives it."""

@@ -13,7 +13,8 @@ from runq.plugin import Entry, PluginError
 from runq_plugins.templates import fill
 
 KNOWN = (
-    "model", "model_json", "config", "pack", "judge_config", "judge_model", "bundle", "base_dir", "entry", "python",
+    "model", "model_json", "config", "pack", "judge_config", "judge_model", "bundle", "base_dir", "entry", "endpoint",
+    "python",
 )  # fmt: skip
 
 
@@ -25,6 +26,7 @@ class Filler:
     step: str
     python: str
     bundle: Path | None
+    endpoint: str | None = None
 
     def __call__(self, template: str) -> str:
         """The text with its placeholders filled.
@@ -52,13 +54,15 @@ class Filler:
             "bundle": self.bundle or "<bundle>",
             "base_dir": entry.base_dir,
             "entry": entry.id,
+            "endpoint": self.endpoint,
             "python": self.python,
         }
         value = values[name]
         if value is None:
+            owner = "harness" if name == "endpoint" else "entry"
             raise PluginError(
-                f"step {self.step!r} uses {{{name}}}, but the entry has no {name}",
-                remedy=f"add `{name}: ...` to the entry, or drop the placeholder",
+                f"step {self.step!r} uses {{{name}}}, but the {owner} has no {name}",
+                remedy=f"add `{name}: ...` to the {owner}, or drop the placeholder",
             )
         return str(value)
 

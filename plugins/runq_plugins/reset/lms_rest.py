@@ -13,7 +13,7 @@ import attrs
 import psutil
 from urllib3.util import parse_url
 
-from runq_plugins.http import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
+from runq.plugin import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
 from runq_plugins.reset import owner
 from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked
 

@@ -16,8 +16,7 @@ import attrs
 import psutil
 from urllib3.util import parse_url
 
-from runq.plugin import ResetContext, ResetOutcome
-from runq_plugins.http import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
+from runq.plugin import Garbage, HttpFailure, HttpReply, ResetContext, ResetOutcome, TimedOut, Unreachable, request_json
 from runq_plugins.options import positive, url_problem
 from runq_plugins.reset import owner
 from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked, evict_all

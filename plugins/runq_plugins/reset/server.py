@@ -12,8 +12,16 @@ from typing import Any, ClassVar
 import attrs
 from urllib3.util import parse_url
 
-from runq.plugin import ModelSpec, PluginError, ResetContext, ResetOutcome, Server
-from runq_plugins.http import HttpFailure, Unreachable, request_json
+from runq.plugin import (
+    HttpFailure,
+    ModelSpec,
+    PluginError,
+    ResetContext,
+    ResetOutcome,
+    Server,
+    Unreachable,
+    request_json,
+)
 from runq_plugins.options import not_empty, port_number, positive, url_problem
 from runq_plugins.templates import fill, names_in
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from runq_plugins.http import BODY_LIMIT_BYTES, Garbage, TimedOut, Unreachable, request_json
+from runq.http import BODY_LIMIT_BYTES, Garbage, TimedOut, Unreachable, request_json
 
 
 def read_request(connection: socket.socket) -> bytes:
