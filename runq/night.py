@@ -133,7 +133,7 @@ def _refuse(request: NightRequest, journal: Path) -> None:
     """
     if not request.resume:
         planning.fresh(request.queue, only=request.only)
-    elif not journal.exists():
+    elif not paths.is_begun(journal):
         raise UsageError(f"{request.runs} has no journal to resume from", remedy="start a night without --resume")
 
 
@@ -298,13 +298,3 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
     for night in dead:
         journal.append(NightInterrupted(reason="the runner died"), night=night)
     return dead
-
-
-def resume_command(queue: Path, night: str, runs: Path, *, default_runs: Path) -> str:
-    """The exact command that continues a night."""
-    import shlex
-
-    words = ["runq", "night", str(queue), "--resume", "--night", night]
-    if runs != default_runs:
-        words += ["--runs", str(runs)]
-    return shlex.join(words)

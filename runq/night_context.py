@@ -82,6 +82,8 @@ class NightContext:
         """End a step's whole tree; servers of the reset backend are spared."""
         from runq.processes import end_tree
 
+        if self.interrupts.requested and not self.interrupts.kill_now:
+            self.recorder.notice(f"stopping, within {self.grace_s:g} s; Ctrl-C again kills at once")
         return end_tree(
             tree,
             grace_s=self.grace_s,

@@ -51,12 +51,17 @@ def runs_dir(option: Path | None, *, environ: Mapping[str, str], beside: Path | 
     if beside is not None:
         return beside / "runs"
     here = Path("runs").absolute()
-    if (here / JOURNAL_NAME).exists():
+    if is_begun(here / JOURNAL_NAME):
         return here
     raise UsageError(
         f"no journal found: looked for --runs, $RUNQ_RUNS and {here / JOURNAL_NAME}",
         remedy="give the folder with --runs DIR, or start a night with `runq night QUEUE`",
     )
+
+
+def is_begun(journal: Path) -> bool:
+    """Whether there is a journal; an empty file is what a runner leaves that dies while it makes one."""
+    return journal.exists() and journal.stat().st_size > 0
 
 
 def existing_journal(runs: Path) -> Path:
@@ -66,7 +71,7 @@ def existing_journal(runs: Path) -> Path:
         UsageError: the folder has none.
     """
     journal = runs / JOURNAL_NAME
-    if not journal.exists():
+    if not is_begun(journal):
         raise UsageError(
             f"{runs} has no {JOURNAL_NAME}",
             remedy="give the folder with --runs DIR, or start a night with `runq night QUEUE`",

@@ -33,7 +33,7 @@ def plan_data(
 
     journal = runs / paths.JOURNAL_NAME
     estimates: dict[tuple[str, str, str], tuple[float, int]] = {}
-    if journal.exists():
+    if paths.is_begun(journal):
         with JournalReader.open(journal) as reader:
             if resume:
                 night = planning.night_to_resume(reader, queue, night, runs)

@@ -23,6 +23,10 @@ class Observer(Protocol):
         """A step or a wait goes on: so many seconds so far, the first probe's figure now."""
         ...
 
+    def notice(self, text: str) -> None:
+        """Something that matters only to whoever is watching now, and so stands in no journal."""
+        ...
+
 
 class Silent:
     """An observer that shows nothing."""
@@ -31,6 +35,9 @@ class Silent:
         """Show nothing."""
 
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """Show nothing."""
+
+    def notice(self, text: str) -> None:
         """Show nothing."""
 
 
@@ -65,6 +72,13 @@ class Recorder:
         """Tell the observer that something goes on."""
         try:
             self.observer.tick(entry=entry, step=step, seconds=seconds, memory_mb=memory_mb)
+        except Exception as error:  # as above
+            self._switch_off(error)
+
+    def notice(self, text: str) -> None:
+        """Tell the observer something that is not an event."""
+        try:
+            self.observer.notice(text)
         except Exception as error:  # as above
             self._switch_off(error)
 

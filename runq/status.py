@@ -12,14 +12,16 @@ from runq.locks import holder_of, journal_lock_path
 from runq.logs import one_line
 from runq.planned import clean_lines, duration
 from runq.replay import chosen
+from runq.resume_command import resume_command
 from runq_journal.reader import JournalReader
 
 
 def status_data(journal: Path, night: str | None) -> dict[str, Any]:
-    """The summary of a night with three fields more.
+    """The summary of a night with more fields.
 
-    ``runner`` is the runner's process when it is alive (else ``None``), ``now`` the latest transition, and
-    ``state`` is ``running``, ``finished``, ``interrupted`` or ``died``.
+    ``runner`` is the runner's process when it is alive (else ``None``), ``now`` the latest transition, ``resume`` the
+    command that goes on with the night (``None`` when it is complete), and ``state`` is ``running``, ``finished``,
+    ``interrupted`` or ``died``.
 
     Raises:
         UsageError: there is no such night.
@@ -27,6 +29,7 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
     with JournalReader.open(journal) as reader:
         wanted = chosen([row["night"] for row in reader.nights()], night)
         data = summary.build(reader, wanted)
+        plan = reader.latest_plan(wanted)
         last = reader.last_event(wanted)
         latest = reader.last_event(None)
     holder = holder_of(journal_lock_path(journal))
@@ -47,6 +50,7 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
         }
     )
     data["journal"] = str(journal)
+    data["resume"] = resume_command(plan, wanted, journal.parent) if data["complete"] < data["total"] else None
     return data
 
 
@@ -86,15 +90,8 @@ def status_text(data: Mapping[str, Any]) -> str:
         lines += ["", f"1 warning: {last}" if count == 1 else f"{count} warnings, the last: {last}"]
     if data["state"] != "running" and data["complete"] < data["total"]:
         why = "its runner died; " if data["state"] == "died" else ""
-        lines += ["", f"{why}go on with: {_resume_command(data)}"]
+        lines += ["", f"{why}go on with: {data['resume']}"]
     return clean_lines("\n".join(lines))
-
-
-def _resume_command(data: Mapping[str, Any]) -> str:
-    from runq.night import resume_command
-
-    queue = Path(data["queue"])
-    return resume_command(queue, data["night"], Path(data["journal"]).parent, default_runs=queue.parent / "runs")
 
 
 def _step_text(step: Mapping[str, Any]) -> str:

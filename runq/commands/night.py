@@ -71,10 +71,11 @@ def command(
 
 def run_and_show(request: NightRequest, *, as_json: bool) -> int:
     """Run a night with progress, and say how it ended and what to do next. Returns the exit code."""
-    from runq.night import resume_command, run_night
+    from runq.night import run_night
     from runq.paths import JOURNAL_NAME, queue_dir
     from runq.processes import Interrupts
     from runq.progress import closing, observer
+    from runq.resume_command import resume_command
     from runq.summary import build
     from runq_journal.reader import JournalReader
 
@@ -82,17 +83,16 @@ def run_and_show(request: NightRequest, *, as_json: bool) -> int:
         result = run_night(request, interrupts=interrupts, observer=watching)
     with JournalReader.open(result.runs / JOURNAL_NAME) as reader:
         summary = build(reader, result.night)
-    queue_path = request.queue.spec.path
-    default_runs = queue_path.parent / "runs"
-    resume_words = resume_command(queue_path, result.night, result.runs, default_runs=default_runs)
+        resume, earlier = (
+            resume_command(reader.latest_plan(night), night, result.runs) if night else None
+            for night in (result.night, result.earlier)
+        )
     with contextlib.suppress(OSError):  # the terminal was closed meanwhile; the exit code still tells
         closing(
             summary,
             folder=queue_dir(result.runs, result.night),
-            resume=resume_words if result.complete < result.total else None,
-            earlier=resume_command(queue_path, result.earlier, result.runs, default_runs=default_runs)
-            if result.earlier
-            else None,
+            resume=resume if result.complete < result.total else None,
+            earlier=earlier,
             ran=result.ran,
         )
     if as_json:
@@ -102,9 +102,10 @@ def run_and_show(request: NightRequest, *, as_json: bool) -> int:
 
 def _estimates(journal: Path) -> dict[tuple[str, str, str], float]:
     """The usual duration of each (step, model id, pack), for the display; empty before the first night."""
+    from runq.paths import is_begun
     from runq_journal.reader import JournalReader
 
-    if not journal.exists():
+    if not is_begun(journal):
         return {}
     with JournalReader.open(journal) as reader:
         return {(row["step"], row["model_id"], row["pack"] or ""): row["seconds"] for row in reader.durations()}

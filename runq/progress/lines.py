@@ -27,5 +27,9 @@ class Lines:
         if text is not None:
             self.write(f"{self.now():%Y-%m-%d %H:%M:%S} {text}")
 
+    def notice(self, text: str) -> None:
+        """Print it with its time."""
+        self.write(f"{self.now():%Y-%m-%d %H:%M:%S} {text}")
+
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
         """Nothing: a log is not a progress bar."""

@@ -56,6 +56,10 @@ class LiveView:
         self.console.print(Text(text, style=style), highlight=False)
         self.live.update(Text(""), refresh=True)
 
+    def notice(self, text: str) -> None:
+        """Print it above the living line."""
+        self.console.print(Text(text, style="yellow"), highlight=False)
+
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
         """Redraw the living line."""
         model, pack = self.plan.get(entry, ("", ""))

@@ -228,13 +228,17 @@ def test_a_damaged_journal_is_4(runq: Any, past: Path) -> None:
     assert "damaged" in ran.err and "backup" in ran.err
 
 
-@pytest.mark.parametrize("content", [b"", b"this is no database at all, but long enough to be looked at" * 50])
-def test_what_is_no_journal_is_4(runq: Any, home: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [(b"this is no database at all, but long enough to be looked at" * 50, 4), (b"", 2)],
+    ids=["no database is a damaged journal", "an empty file is none yet"],
+)
+def test_what_is_no_journal(runq: Any, home: Path, content: bytes, code: int) -> None:
     (home / "runs").mkdir()
     (home / "runs" / "journal.db").write_bytes(content)
     for words in (["status"], ["nights"], ["replay", "--verify"]):
         ran = runq(*words)
-        assert (ran.code, ran.out) == (4, ""), words
+        assert (ran.code, ran.out) == (code, ""), words
         assert "Traceback" not in ran.err
 
 

@@ -133,7 +133,7 @@ def test_the_runs_folder_is_looked_for_in_order(tmp_path: Path, monkeypatch: pyt
     assert "--runs DIR" in caught.value.remedy
 
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "journal.db").touch()
+    (tmp_path / "runs" / "journal.db").write_text("something")
     assert paths.runs_dir(None, environ={}, beside=None) == tmp_path / "runs"
 
 
@@ -141,6 +141,9 @@ def test_a_folder_without_a_journal_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no journal\.db"):
         paths.existing_journal(tmp_path)
     (tmp_path / "journal.db").touch()
+    with pytest.raises(UsageError, match=r"has no journal\.db"):
+        paths.existing_journal(tmp_path)  # what a runner leaves that dies while it makes one
+    (tmp_path / "journal.db").write_text("something")
     assert paths.existing_journal(tmp_path) == tmp_path / "journal.db"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from runq.locks import night_locks, own_holder
+from runq.resume_command import resume_command
 from runq.status import status_data, status_text
 from runq_schemas import UsageError
 from runq_schemas import events as ev
@@ -67,9 +68,21 @@ def test_the_command_to_go_on_with_can_be_pasted(tmp_path: Path, told: Any) -> N
     told.say(ev.NightInterrupted(reason="SIGINT"))
     data = status_data(told.path, None)
     assert data["state"] == "interrupted"
-    data["queue"] = "/my queues/a.yaml"
-    expected = f"go on with: runq night '/my queues/a.yaml' --resume --night {told.night} --runs {told.runs}"
-    assert status_text(data).splitlines()[-1] == expected
+    assert status_text(data).splitlines()[-1] == f"go on with: {data['resume']}"
+
+
+@pytest.mark.parametrize(
+    ("runs", "base", "more"),
+    [
+        ("/my queues/runs", "/my queues", ""),
+        ("/elsewhere", "/my queues", " --runs /elsewhere"),
+        ("/my queues/runs", "/data", " --base-dir /data"),
+    ],
+)
+def test_the_command_that_goes_on_is_exact(runs: str, base: str, more: str) -> None:
+    plan = {"queue_path": "/my queues/a.yaml", "base_dir": base}
+    expected = f"runq night '/my queues/a.yaml' --resume --night 2026-09-01_220000{more}"
+    assert resume_command(plan, "2026-09-01_220000", Path(runs)) == expected
 
 
 def test_a_finished_night_with_a_failed_entry_can_go_on(told: Any) -> None:

@@ -87,9 +87,6 @@ def test_something_else_in_place_of_the_journal(workshop):
     assert workshop.journal.read_text().startswith("not a database")
 
 
-@pytest.mark.xfail(
-    reason="commands/night.py reads the journal for its estimates before the night makes it", strict=False
-)
 def test_an_empty_file_that_a_dying_runner_left_is_no_damage(workshop):
     workshop.commands(["a"], {"work": "done()"})
     workshop.runs.mkdir()

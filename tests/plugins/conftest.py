@@ -2,113 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-
-Answer = tuple[int, Any]
-Script = Callable[[str, str, Any], Answer]
-
-
-@attrs.define
-class Served:
-    url: str
-    port: int
-    requests: list[tuple[str, str, Any]] = attrs.field(factory=list)
-    headers: list[dict[str, str]] = attrs.field(factory=list)
-
-    def posted(self) -> list[Any]:
-        return [body for method, _, body in self.requests if method == "POST"]
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], Served]]:
-    """Start an HTTP server that answers ``script(method, path, body) -> (status, JSON or bytes)``."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(script: Script) -> Served:
-        class Handler(BaseHTTPRequestHandler):
-            def _answer(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                body = json.loads(self.rfile.read(length)) if length else None
-                served.requests.append((self.command, self.path, body))
-                served.headers.append(dict(self.headers))
-                status, content = script(self.command, self.path, body)
-                data = content if isinstance(content, bytes) else json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = _answer
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        servers.append(server)
-        port = server.server_address[1]
-        served = Served(url=f"http://127.0.0.1:{port}", port=port)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        return served
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-@pytest.fixture
-def raw_server() -> Iterator[Callable[[Callable[[socket.socket], None]], int]]:
-    """Start a server that does what ``behave(connection)`` does with each connection; gives its port."""
-    listening: list[socket.socket] = []
-    held: list[socket.socket] = []
-
-    def start(behave: Callable[[socket.socket], None]) -> int:
-        listener = socket.create_server(("127.0.0.1", 0))
-        listening.append(listener)
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                held.append(connection)
-                threading.Thread(target=guarded, args=(connection,), daemon=True).start()
-
-        def guarded(connection: socket.socket) -> None:
-            with contextlib.suppress(OSError):
-                behave(connection)
-
-        threading.Thread(target=accept, daemon=True).start()
-        return int(listener.getsockname()[1])
-
-    yield start
-    for sock in [*listening, *held]:
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
-        sock.close()
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
 
 MODEL_SERVER = r'''
 import json, subprocess, sys

@@ -167,9 +167,9 @@ def test_a_targets_key_is_read_and_never_shown(entry):
 )  # fmt: skip
 def test_a_configuration_that_cannot_be_read_names_no_endpoint(entry, content):
     entry.config.write_bytes(content)
-    assert TouchstoneHarness().endpoints(without(entry, judge_config=None)) == ()
+    assert TouchstoneHarness().targets(without(entry, judge_config=None)) == ()
     entry.config.unlink()
-    assert TouchstoneHarness().endpoints(without(entry, judge_config=None)) == ()
+    assert TouchstoneHarness().targets(without(entry, judge_config=None)) == ()
 
 
 # --- the artifacts --------------------------------------------------------------------------------------------------
