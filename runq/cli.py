@@ -12,6 +12,7 @@ import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "night": ("runq.commands.night", "Run a queue file through the night, or resume one."),
+    "check": ("runq.commands.check", "Load and ask every model once, and prove that it goes again."),
     "plan": ("runq.commands.plan", "Show what a night would run, and why."),
     "status": ("runq.commands.status", "Show the latest night, also while it runs."),
     "nights": ("runq.commands.nights", "List all nights."),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from runq.plugin import Probe, ResetContext, ResetOutcome, StartsServer, Step
+from runq.plugin import ModelSpec, Probe, ResetContext, ResetOutcome, StartsServer, Step
 from runq.prepare import PreparedEntry
 from runq.settle import wait_until_settled
 from runq_schemas.errors import JournalError, RunqError
@@ -24,6 +24,9 @@ from runq_schemas.events import (
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext
+
+
+T = TypeVar("T")
 
 
 class NotReadyError(Exception):
@@ -77,8 +80,8 @@ class EndpointReady:
         policy = self.prepared.spec.on_dirty
         tries = 2 if policy == "retry" else 1
         for number in range(1, tries + 1):
-            outcome = self._reset(step)
-            settled = self._settle(outcome)
+            outcome = self.reset(step.name)
+            settled = self.settle(outcome)
             dirty = why_dirty(outcome, settled, can_verify=self.prepared.reset.can_verify)
             if not dirty:
                 break
@@ -86,7 +89,7 @@ class EndpointReady:
         if dirty and policy in ("skip", "stop"):
             raise NotReadyError(f"the baseline is not clean: {dirty}", status="skipped", stop_night=policy == "stop")
         self._cooldown()
-        self._start_server(step)
+        self.start_server(step.model or self.prepared.entry.model)
         return Baseline(mb=settled.baseline_mb, proven=settled.proven)
 
     def _warn_dirty(self, dirty: str, outcome: ResetOutcome, *, again: bool) -> None:
@@ -95,7 +98,8 @@ class EndpointReady:
             f"the baseline is not clean: {dirty} ({then})", outcome.remedy, entry=self.prepared.entry.id
         )
 
-    def _reset_context(self) -> ResetContext:
+    def reset_context(self) -> ResetContext:
+        """What the backend is handed."""
         return ResetContext(
             entry=self.prepared.entry,
             supervisor=self.context.servers.for_entry(self.prepared),
@@ -104,15 +108,16 @@ class EndpointReady:
             env={**self.context.environ, **self.prepared.env},
         )
 
-    def _reset(self, step: Step) -> ResetOutcome:
+    def reset(self, before_step: str) -> ResetOutcome:
+        """Evict and record what came of it; whatever the backend raises is a failed reset."""
         recorder, entry = self.context.recorder, self.prepared.entry.id
         backend, name = self.prepared.reset, self.prepared.spec.reset.name
-        recorder.event(ResetStarted(backend=name, before_step=step.name), entry=entry)
+        recorder.event(ResetStarted(backend=name, before_step=before_step), entry=entry)
         started = self.context.clock()
         if not isinstance(backend, StartsServer):
             self.context.servers.stop_all()  # of an earlier entry with another backend
         try:
-            outcome = backend.reset(self._reset_context())
+            outcome = backend.reset(self.reset_context())
         except JournalError:
             raise
         except RunqError as error:
@@ -139,17 +144,24 @@ class EndpointReady:
 
     def _loaded(self, outcome: ResetOutcome) -> Sequence[str] | None:
         """The models still there; ``[]`` only where the reset was verified, ``None`` where nobody can tell."""
+        names = self.listed()
+        return names or ([] if outcome.verdict == "verified" else None)
+
+    def listed(self) -> Sequence[str] | None:
+        """What the backend lists as loaded now; ``None`` when it cannot tell."""
+        return self.asked_backend(self.prepared.reset.loaded)
+
+    def asked_backend(self, question: Callable[[ResetContext], T]) -> T | None:
+        """A backend's answer; ``None`` where it raises: what cannot answer now has not proven anything."""
         try:
-            names = self.prepared.reset.loaded(self._reset_context())
+            return question(self.reset_context())
         except JournalError:
             raise
-        except (Exception, SystemExit):  # a backend that cannot answer now has not proven anything
+        except (Exception, SystemExit):
             return None
-        if names:
-            return names
-        return [] if outcome.verdict == "verified" else None
 
-    def _settle(self, outcome: ResetOutcome) -> SettleFinished:
+    def settle(self, outcome: ResetOutcome) -> SettleFinished:
+        """Wait until memory is back and record the baseline."""
         recorder, entry = self.context.recorder, self.prepared.entry.id
         references = self._references()
         recorder.event(SettleStarted(reference_mb=references), entry=entry)
@@ -229,13 +241,17 @@ class EndpointReady:
             self.context.recorder.event(CooldownStarted(seconds=seconds), entry=self.prepared.entry.id)
             self.context.interrupts.sleep(seconds)
 
-    def _start_server(self, step: Step) -> None:
+    def start_server(self, model: ModelSpec) -> None:
+        """Start the model's server where the backend has one.
+
+        Raises:
+            NotReadyError: it did not start; nothing of it is left.
+        """
         backend = self.prepared.reset
         if not isinstance(backend, StartsServer):
             return
-        model = step.model or self.prepared.entry.model
         try:
-            backend.start(self._reset_context(), model)
+            backend.start(self.reset_context(), model)
         except JournalError:
             raise
         except RunqError as error:

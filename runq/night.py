@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,19 +14,16 @@ import attrs
 from runq import paths, planning
 from runq.entry_run import run_entry
 from runq.host import this_host, versions
-from runq.locks import night_locks, own_holder
 from runq.night_context import GRACE_S, NightContext
+from runq.opening import opened_journal, summary_error
 from runq.prepare import PreparedQueue
 from runq.record import Observer, Recorder, Silent
-from runq.redact import Redactor
 from runq_schemas.errors import UsageError
 from runq_schemas.events import (
     NightFinished,
     NightInterrupted,
     NightResumed,
     NightStarted,
-    ServerFinished,
-    StepFinished,
 )
 
 if TYPE_CHECKING:
@@ -91,22 +87,11 @@ def run_night(
         JournalError: the journal cannot be written or is damaged.
         UsageError: the night to resume does not exist.
     """
-    from runq.processes import become_subreaper, boot_id
-    from runq_journal.journal import Journal
+    from runq.processes import boot_id
 
-    queue, journal_path = request.queue, request.runs / paths.JOURNAL_NAME
-    _refuse(request, journal_path)
+    _refuse(request, request.runs / paths.JOURNAL_NAME)
     started = now()
-    holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=journal_path)
-    endpoints = [url for entry in queue.entries for url in entry.endpoints()]
-    options = {"entries": [(entry.settings(), entry.spec.model.canonical()) for entry in queue.entries]}
-    redact = Redactor.of(dict(os.environ), options)
-    with ExitStack() as stack:
-        stack.enter_context(night_locks(journal_path, endpoints, holder))
-        journal = stack.enter_context(Journal.open(journal_path, redact=redact))
-        become_subreaper()
-        for dead in _close_dead_nights(journal, interrupts):
-            _write_summary(journal, dead, request.runs)
+    with opened_journal(request.queue, request.runs, started, interrupts) as journal:
         night, works, earlier = _choose(request, journal, started)
         recorder = Recorder(journal=journal, night=night, observer=observer or Silent())
         context = NightContext(
@@ -225,22 +210,11 @@ def _end_anyway(context: NightContext) -> None:
 
 def write_summary(context: NightContext) -> None:
     """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
-    error = _write_summary(context.recorder.journal, context.recorder.night, context.runs)
+    error = summary_error(context.recorder.journal, context.recorder.night, context.runs)
     if error is not None:
         context.recorder.warn(
             f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"
         )
-
-
-def _write_summary(journal: Journal, night: str, runs: Path) -> OSError | None:
-    from runq.summary import write
-
-    try:
-        with journal.reader() as reader:
-            write(reader, night, paths.queue_dir(runs, night))
-    except OSError as error:
-        return error
-    return None
 
 
 def _result(
@@ -267,34 +241,3 @@ def _result(
         selected_complete=all(number not in open_entries for number in chosen),
         earlier=earlier,
     )
-
-
-def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
-    """End what an earlier runner left running, and record that it died. We hold the lock, so it is dead.
-
-    Returns the nights that ended so: their summaries are to be written once more.
-    """
-    from runq.processes import Recorded, sweep
-
-    with journal.reader() as reader:
-        open_runs = reader.unfinished()
-    recorded = [
-        Recorded(pid=row["pid"], created_at=row["created_at"], boot_id=row["boot_id"])
-        for row in open_runs
-        if row["pid"] is not None
-    ]
-    ended = sweep(journal.uuid, recorded, kill_now=lambda: interrupts.kill_now)
-    for row in open_runs:
-        survivors = tuple(ended.survivors)
-        reason = "the runner died while it was running"
-        event = (
-            ServerFinished(stopped=False, reason=reason, survivors=survivors)
-            if row["kind"] == "server.started"
-            else StepFinished(status="interrupted", reason=reason, survivors=survivors)
-        )
-        journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
-    with journal.reader() as reader:
-        dead = reader.unfinished_nights()
-    for night in dead:
-        journal.append(NightInterrupted(reason="the runner died"), night=night)
-    return dead

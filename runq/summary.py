@@ -207,11 +207,16 @@ def write(reader: JournalReader, night: str, folder: Path) -> tuple[Path, Path]:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     targets = (folder / JSON_NAME, folder / MARKDOWN_NAME)
     for target, text in zip(targets, (to_json(summary), to_markdown(summary)), strict=True):
-        _replace(target, text)
+        replace_file(target, text)
     return targets
 
 
-def _replace(target: Path, text: str) -> None:
+def replace_file(target: Path, text: str) -> None:
+    """Write a file whole or not at all: a reader sees the old text or the new one.
+
+    Raises:
+        OSError: it could not be written; the old one stands.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:

@@ -18,7 +18,7 @@ SYSTEM = "You are a helpful assistant. Answer briefly."
 def ask(endpoint: str, body: dict, timeout_s: float) -> dict:
     """One request to /v1/chat/completions; the server's own words in the error when it refuses."""
     request = urllib.request.Request(
-        f"{endpoint.rstrip('/')}/v1/chat/completions",
+        f"{endpoint.rstrip('/')}/chat/completions",
         data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--pack", required=True, type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--out", required=True, type=Path, help="folder for responses.jsonl")
-    parser.add_argument("--endpoint", required=True, help="for example http://127.0.0.1:8099")
+    parser.add_argument("--endpoint", required=True, help="for example http://127.0.0.1:8099/v1")
     parser.add_argument("--max-tokens", type=int, default=48)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--timeout-s", type=float, default=120, help="of one request")

@@ -242,6 +242,10 @@ class JournalReader:
         """Every attempt that ended otherwise than ok."""
         return self.view("failure", night)
 
+    def checks(self, check: str | None = None) -> list[Row]:
+        """What a check, or every check, found of each model."""
+        return self.view("check_result", check)
+
     def warnings(self, night: str | None = None) -> list[Row]:
         """What the user was to know."""
         return self.view("warning", night)

@@ -10,6 +10,7 @@ Row = dict[str, Any]
 ORDERS = {
     "attempt": "night, entry, coalesce(started_event, finished_event)",
     "baseline": "event, probe",
+    "check_result": "event",
     "duration_estimate": "model_id, pack, step",
     "entry_result": 'night, "index"',
     "failure": "event",
@@ -30,8 +31,10 @@ ORDERS = {
 """Every view with the order its rows are given in; a view's own text has none, so that SQLite may look inside."""
 
 # SQLite has neither booleans nor JSON values: these columns become what they mean.
-_BOOLEANS = frozenset({"baseline_proven", "run"})
-_JSON = frozenset({"argv", "artifacts", "facts", "identity_parts", "model", "outputs", "settings", "steps"})
+_BOOLEANS = frozenset({"baseline_proven", "loaded", "memory_back", "run"})
+_JSON = frozenset(
+    {"argv", "artifacts", "facts", "identity_parts", "loaded_models", "model", "outputs", "settings", "steps"}
+)
 
 
 def meant(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runq.record import Observer
 
-__all__ = ["closing", "observer"]
+__all__ = ["check_closing", "closing", "observer"]
 
 _CANNOT_REDRAW = ("dumb", "unknown")
 
@@ -94,6 +94,38 @@ def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, ear
         lines.append(f"go on    {resume}")
     if earlier:
         lines.append(f"an earlier night of this queue is incomplete; go on with it by: {earlier}")
+    for line in lines:
+        console.print(Text(line), soft_wrap=True, highlight=False)
+
+
+def check_closing(rows: Sequence[Mapping[str, Any]], *, files: Sequence[Path]) -> None:
+    """The table at the end of a check, what to do about each model, and where the files are."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from runq.logs import one_line
+
+    console = Console(stderr=True)
+    table = Table("model", title="check", title_justify="left")
+    table.columns[0].overflow = "fold"
+    for name in ("verdict", "answer", "delta MB", "context", "evicted"):
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        delta = row["ram_delta_mb"]
+        mark = "" if row["baseline_proven"] or delta is None else "*"
+        cells = [
+            row["model_id"],
+            row["verdict"],
+            row["status"],
+            "" if delta is None else f"{delta:.0f}{mark}",
+            str(row["context_length"] or ""),
+            row["evict_verdict"],
+        ]
+        table.add_row(*[Text(one_line(cell)) for cell in cells])
+    console.print(table)
+    lines = [f"{row['model_id']}: {row['problem']}\n  {row['remedy']}" for row in rows if row["problem"]]
+    lines += [str(file) for file in files]
     for line in lines:
         console.print(Text(line), soft_wrap=True, highlight=False)
 

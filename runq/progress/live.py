@@ -13,7 +13,7 @@ from rich.text import Text
 from runq.logs import one_line
 from runq.planned import duration
 from runq.progress.words import words
-from runq_schemas.events import Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
+from runq_schemas.events import CheckStarted, Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
 
 Usual = Callable[[str, str, str], float | None]
 """(step, model id, pack) -> median seconds of earlier nights, or ``None``."""
@@ -41,6 +41,9 @@ class LiveView:
             self.plan = {p.id: (str(p.model["id"]), p.pack or "") for p in event.entries}
             running = [p.id for p in event.entries if any(s.run for s in p.steps)]
             self.position = {number: place for place, number in enumerate(running, start=1)}
+        if isinstance(event, CheckStarted):
+            self.plan = {number: (model, "") for number, model in enumerate(event.models)}
+            self.position = {number: number + 1 for number in self.plan}
         if isinstance(event, StepStarted):
             self.timeout_s = event.timeout_s
         names = {number: model for number, (model, _) in self.plan.items()}

@@ -57,6 +57,16 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return f"warning: {event.message}" + (f" - {event.remedy}" if event.remedy else "")
         case events.NightInterrupted():
             return f"night interrupted: {event.reason}"
+        case events.CheckStarted():
+            return f"check started: {len(event.models)} models"
+        case events.CheckedModel():
+            return _checked(event)
+        case events.CheckFinished():
+            return (
+                f"check interrupted: {event.interrupted}"
+                if event.interrupted
+                else f"check finished: {event.failed} failed"
+            )
         case events.NightFinished():
             return f"night finished: {event.complete} of {event.total} entries complete"
         case _:
@@ -92,3 +102,9 @@ def _finished(event: events.StepFinished, step: str) -> str:
     if event.survivors:
         parts.append(f"(could not end {list(event.survivors)})")
     return " ".join(parts)
+
+
+def _checked(event: events.CheckedModel) -> str:
+    delta = "" if event.ram_delta_mb is None else f" [{round(event.ram_delta_mb):+d} MB]"
+    problem = f" - {event.problem}" if event.problem else ""
+    return f"{event.model}: {event.verdict}, {event.status}{delta}{problem}"

@@ -16,6 +16,7 @@ import attrs
 Verdict = Literal["verified", "unverified", "failed"]
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
+CheckVerdict = Literal["ok", "warn", "fail"]
 EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted"]
 
 
@@ -333,6 +334,66 @@ class NightFinished(Event):
 
 
 @attrs.frozen(kw_only=True)
+class CheckStarted(Event):
+    """A check begins: every distinct model of a queue is loaded and asked once."""
+
+    kind: ClassVar[str] = "check.started"
+    about: ClassVar[str] = "A check begins: every distinct model of a queue is loaded and asked once."
+    queue_path: str
+    queue_sha256: str
+    started_local: str
+    models: tuple[str, ...]
+    host: Host
+    boot_id: str
+    versions: Mapping[str, str]
+    plugins: tuple[UsedPlugin, ...]
+
+
+@attrs.frozen(kw_only=True)
+class CheckedModel(Event):
+    """What the check found of one model. ``None`` where it could not be found out.
+
+    touchstone's fields are ``model``, ``loaded``, ``status`` (ok, reasoning_only, empty or error), ``content_chars``
+    and ``ram_before_mb``, ``ram_after_mb``, ``ram_delta_mb``: memory after a settled reset, with the model loaded, and
+    the difference. ``ram_back_mb`` is memory after the model was evicted again.
+    """
+
+    kind: ClassVar[str] = "check.model"
+    about: ClassVar[str] = "What the check found of one model."
+    model: str
+    loaded: bool
+    status: str
+    content_chars: int
+    ram_before_mb: float | None
+    ram_after_mb: float | None
+    ram_delta_mb: float | None
+    ram_back_mb: float | None
+    baseline_proven: bool
+    role: str
+    endpoint: str | None
+    answered_by: str | None
+    loaded_models: tuple[str, ...] | None
+    context_length: int | None
+    seconds: float | None
+    reset_verdict: Verdict
+    evict_verdict: Verdict
+    memory_back: bool
+    verdict: CheckVerdict
+    problem: str = ""
+    remedy: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class CheckFinished(Event):
+    """A check ended; ``interrupted`` names the signal that ended it early."""
+
+    kind: ClassVar[str] = "check.finished"
+    about: ClassVar[str] = "A check ended."
+    failed: int
+    interrupted: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class UnknownEvent(Event):
     """An event of a kind this version does not know."""
 
@@ -364,6 +425,9 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         Warned,
         NightInterrupted,
         NightFinished,
+        CheckStarted,
+        CheckedModel,
+        CheckFinished,
     )
 }
 """Every kind of event, in the order in which a night writes them."""

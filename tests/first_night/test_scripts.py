@@ -46,7 +46,7 @@ def out(tmp_path: Path) -> Path:
 @pytest.fixture
 def evaluate(script, httpserver, pack, out):
     def run(*more: object, endpoint: str = "", pack: Path = pack) -> subprocess.CompletedProcess[str]:
-        where = endpoint or httpserver.url_for("/").rstrip("/")
+        where = endpoint or httpserver.url_for("/v1")
         return script("eval.py", "--pack", pack, "--model", "tiny", "--out", out, "--endpoint", where, *more)
 
     return run
@@ -55,7 +55,7 @@ def evaluate(script, httpserver, pack, out):
 @pytest.fixture
 def judge(script, httpserver, pack, out):
     def run(*more: object) -> subprocess.CompletedProcess[str]:
-        where = httpserver.url_for("/").rstrip("/")
+        where = httpserver.url_for("/v1")
         return script("judge.py", "--pack", pack, "--model", "marker", "--out", out, "--endpoint", where, *more)
 
     return run
@@ -130,7 +130,7 @@ def test_a_bad_answer_is_a_failed_row_and_the_rest_goes_on(evaluate, httpserver,
 
 
 def test_a_server_that_is_not_there_fails_every_row(evaluate, out):
-    assert evaluate(endpoint="http://127.0.0.1:9").returncode == 0
+    assert evaluate(endpoint="http://127.0.0.1:9/v1").returncode == 0
     found = rows(out / "responses.jsonl")
     assert len(found) == 3
     assert not any(row["ok"] for row in found)

@@ -1,0 +1,91 @@
+"""Before anything runs: the locks, the journal, and an end to what a dead runner left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runq import paths
+from runq.locks import night_locks, own_holder
+from runq.prepare import PreparedQueue
+from runq.redact import Redactor
+from runq_schemas.events import NightInterrupted, ServerFinished, StepFinished
+
+if TYPE_CHECKING:
+    from runq.processes import Stopper
+    from runq_journal.journal import Journal
+
+
+@contextmanager
+def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrupts: Stopper) -> Iterator[Journal]:
+    """The journal of a runs folder for writing, nobody else at it or at the queue's endpoints, no orphan left.
+
+    Raises:
+        LockedError: another night holds the journal or an endpoint.
+        JournalError: the journal cannot be written or is damaged.
+    """
+    from runq.processes import become_subreaper
+    from runq_journal.journal import Journal
+
+    path = runs / paths.JOURNAL_NAME
+    holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=path)
+    endpoints = [url for entry in queue.entries for url in entry.endpoints()]
+    with night_locks(path, endpoints, holder), Journal.open(path, redact=_redactor(queue)) as journal:
+        become_subreaper()
+        for dead in _close_dead_nights(journal, interrupts):
+            summary_error(journal, dead, runs)
+        yield journal
+
+
+def _redactor(queue: PreparedQueue) -> Redactor:
+    """Knows the secrets of the environment, of plugin options, of models, and of the endpoints' configurations."""
+    keys = [target.api_key for entry in queue.entries for target in entry.harness.targets(entry.entry)]
+    options = [(entry.settings(), entry.spec.model.canonical()) for entry in queue.entries]
+    return Redactor.of(dict(os.environ), {"entries": options}, {"api_key": [key for key in keys if key]})
+
+
+def summary_error(journal: Journal, night: str, runs: Path) -> OSError | None:
+    """Write the summaries of a night. Returns why they could not be written; they can be rebuilt at any time."""
+    from runq.summary import write
+
+    try:
+        with journal.reader() as reader:
+            write(reader, night, paths.queue_dir(runs, night))
+    except OSError as error:
+        return error
+    return None
+
+
+def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
+    """End what an earlier runner left running, and record that it died. We hold the lock, so it is dead.
+
+    Returns the nights that ended so: their summaries are to be written once more.
+    """
+    from runq.processes import Recorded, sweep
+
+    with journal.reader() as reader:
+        open_runs = reader.unfinished()
+    recorded = [
+        Recorded(pid=row["pid"], created_at=row["created_at"], boot_id=row["boot_id"])
+        for row in open_runs
+        if row["pid"] is not None
+    ]
+    ended = sweep(journal.uuid, recorded, kill_now=lambda: interrupts.kill_now)
+    for row in open_runs:
+        survivors = tuple(ended.survivors)
+        reason = "the runner died while it was running"
+        event = (
+            ServerFinished(stopped=False, reason=reason, survivors=survivors)
+            if row["kind"] == "server.started"
+            else StepFinished(status="interrupted", reason=reason, survivors=survivors)
+        )
+        journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
+    with journal.reader() as reader:
+        dead = reader.unfinished_nights()
+    for night in dead:
+        journal.append(NightInterrupted(reason="the runner died"), night=night)
+    return dead
