@@ -236,7 +236,14 @@ def _flag(param: click.Parameter) -> str:
 
 def _help(command: click.Command) -> str:
     blocks = (command.help or "").strip().split("\n\n")
-    return "\n\n".join(" ".join(line.strip() for line in block.splitlines()) for block in blocks)
+    return "\n\n".join(_block(block.splitlines()) for block in blocks)
+
+
+def _block(lines: Sequence[str]) -> str:
+    """A paragraph; after click's mark `\\b` the lines as they stand."""
+    if lines[0].strip() == "\b":
+        return "\n".join(["```text", *(line.strip() for line in lines[1:]), "```"])
+    return " ".join(line.strip() for line in lines)
 
 
 def _options(command: click.Command, context: click.Context) -> str:

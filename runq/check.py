@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq import paths
+from runq.check_context import CheckContext
 from runq.check_run import CheckItem, CheckRun
 from runq.host import this_host, versions
-from runq.night_context import GRACE_S, NightContext
+from runq.locks import endpoint_name
+from runq.night_context import GRACE_S
 from runq.opening import opened_journal
-from runq.prepare import PreparedQueue
+from runq.prepared import PreparedQueue
 from runq.record import Observer, Recorder, Silent
 from runq_schemas.events import CheckedModel, CheckFinished, CheckStarted
 
@@ -53,7 +55,7 @@ def items(queue: PreparedQueue) -> tuple[CheckItem, ...]:
         targets: list[tuple[Target | None, str]] = [(t, t.step) for t in prepared.harness.targets(prepared.entry)]
         for target, role in targets or [(None, prepared.steps[0].name)]:
             model = (target.model if target else None) or prepared.entry.model
-            key = (target.base_url if target else "", model.id, reset)
+            key = (endpoint_name(target.base_url) if target else "", model.id, reset)
             if key not in found:
                 entry = attrs.evolve(prepared.entry, id=len(found), model=model)
                 found[key] = CheckItem(prepared=attrs.evolve(prepared, entry=entry), target=target, role=role)
@@ -85,7 +87,7 @@ def run_check(
         with journal.reader() as reader:
             taken = frozenset(row["night"] for row in reader.nights())
         check = f"{paths.new_night_id(started, runs, taken)}_check"
-        context = NightContext(
+        context = CheckContext(
             recorder=Recorder(journal=journal, night=check, observer=observer or Silent()),
             interrupts=interrupts,
             clock=clock,
@@ -115,6 +117,7 @@ def run_check(
                 rows.append(run.model(item))  # noqa: PERF401 - what was found so far must survive an interruption
         except Interrupted as error:
             interrupted = str(error)
+            run.leave()
         finally:
             context.servers.stop_all()
         failed = sum(row.verdict == "fail" for row in rows)

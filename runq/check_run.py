@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from runq.chat import ChatAnswer, parse_answer
+from runq.check_context import UntilKilled
 from runq.check_verdict import Findings, rule, same_model
 from runq.endpoint_ready import EndpointReady, NotReadyError
-from runq.http import HttpFailure, TimedOut, request_json
+from runq.http import HttpFailure, TimedOut, Unreachable, request_json
+from runq.locks import endpoint_name
 from runq.plugin import ResetOutcome, StartsServer, Target, TellsContext
-from runq.prepare import PreparedEntry
+from runq.prepared import PreparedEntry
 from runq.sampling import Sampler
+from runq_schemas.errors import JournalError
 from runq_schemas.events import CheckedModel, SettleFinished
 
 if TYPE_CHECKING:
@@ -27,6 +31,10 @@ BUSY_WAIT_S = 2.0
 
 LIST_TIMEOUT_S = 10.0
 """For the list of offered models, which is only there for a remedy."""
+
+KEPT_SHARE = 0.5
+"""The part of a model's memory from which "it is still held" is said, where no reset can prove it. Half of it tells
+a model that stayed from another program that grew, and from one that leaves its server's buffers behind."""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,6 +70,7 @@ class CheckRun:
 
     context: NightContext
     load_timeout_s: float
+    _asking: CheckItem | None = attrs.field(default=None, init=False)
 
     def model(self, item: CheckItem) -> CheckedModel:
         """Check one model and record what was found.
@@ -73,14 +82,17 @@ class CheckRun:
         ready = EndpointReady(self.context, item.prepared)
         before = self._cleared(ready, item.role)
         started = self.context.clock()
+        self._asking = item
         sampler = self.context.sampler(item.prepared.probes, item.prepared.entry.id, item.role)
         answer, failure, remedy = self._ask(ready, item, sampler)
         seconds = self.context.clock() - started
         sampler.read()
         sampler.flush()
         loaded, context_length = self._registry(ready, item)
-        offered = self._offered(item, answer)
+        elsewhere = self._reset_endpoint_differs(ready, item)
+        offered = () if failure else self._offered(item, answer, None if elsewhere else loaded)
         after = self._cleared(ready, item.role)
+        self._asking = None
         found = Findings(
             asked=item.prepared.entry.model.id,
             endpoint=item.target.base_url if item.target else None,
@@ -95,11 +107,34 @@ class CheckRun:
             reset_reason=before.outcome.reason,
             evict_reason=after.outcome.reason,
             can_verify=item.prepared.reset.can_verify,
-            memory_back=after.settled.status == "settled",
+            reset_elsewhere=elsewhere,
+            memory_read=before.mb is not None and after.mb is not None,
+            memory_back=_memory_back(
+                before,
+                after,
+                peak_mb=next(iter(sampler.peak_mb.values()), None),
+                epsilon_mb=item.prepared.spec.settle.epsilon_mb,
+                proven=after.outcome.verdict == "verified" and not elsewhere,
+            ),
         )
         row = self._row(item, found, before, after, sampler, seconds, context_length)
         self.context.recorder.event(row, entry=item.prepared.entry.id)
         return row
+
+    def leave(self) -> None:
+        """After an interruption: evict what was being loaded, as far as one more Ctrl-C lets it.
+
+        A server that runq started is ended with all the others.
+        """
+        item, self._asking = self._asking, None
+        if item is None or isinstance(item.prepared.reset, StartsServer) or self.context.interrupts.kill_now:
+            return
+        from runq.processes import Interrupted
+
+        self.context.recorder.notice("stopping: what the check has loaded is evicted; Ctrl-C again leaves it there")
+        patient = attrs.evolve(self.context, interrupts=UntilKilled(self.context.interrupts))
+        with contextlib.suppress(Interrupted):
+            EndpointReady(patient, item.prepared).reset(item.role)
 
     def _row(
         self,
@@ -147,7 +182,12 @@ class CheckRun:
         try:
             ready.start_server(item.prepared.entry.model)
         except NotReadyError as error:
-            return ChatAnswer(), error.reason, "run the server's command line by hand; see its log with `runq log`"
+            log = self.context.log_path(item.prepared.entry.id, "server", 1)
+            return ChatAnswer(), error.reason, f"run the server's command line by hand; its whole output is in {log}"
+        except JournalError:
+            raise
+        except (Exception, SystemExit) as error:  # a backend is a plugin: what it raises costs its model
+            return ChatAnswer(), f"the server did not start: {type(error).__name__}: {error}", "see the plugin's manual"
         if item.target is None:
             return ChatAnswer(), "", ""
         try:
@@ -158,8 +198,10 @@ class CheckRun:
                 f"no answer within {self.load_timeout_s:g} s",
                 "look at the server's log; a slow load wants a higher --timeout",
             )
-        except HttpFailure as error:
+        except Unreachable as error:
             return ChatAnswer(), str(error), f"start the server behind {item.target.base_url}, or correct the URL"
+        except HttpFailure as error:
+            return ChatAnswer(), str(error), f"look at the log of the server behind {item.target.base_url}"
 
     def _request(self, item: CheckItem, target: Target, sampler: Sampler) -> ChatAnswer:
         model = item.prepared.entry.model
@@ -202,12 +244,21 @@ class CheckRun:
         length = next((tokens for name, tokens in lengths.items() if same_model(asked, name)), None)
         return None if names is None else tuple(names), length
 
-    def _offered(self, item: CheckItem, answer: ChatAnswer) -> tuple[str, ...]:
+    def _reset_endpoint_differs(self, ready: EndpointReady, item: CheckItem) -> bool:
+        """Whether the reset asks another server than the one that answers, so that its list says nothing of it."""
+        backend = item.prepared.reset
+        url = ready.asked_backend(lambda context: backend.endpoint(context.env))
+        if item.target is None or not url:
+            return False
+        return endpoint_name(url) != endpoint_name(item.target.base_url)
+
+    def _offered(self, item: CheckItem, answer: ChatAnswer, loaded: tuple[str, ...] | None) -> tuple[str, ...]:
         """The ids the server offers, asked for only where a remedy may need them."""
-        target = item.target
-        if target is None or (answer.status in ("ok", "reasoning_only") and answer.model is None):
-            return ()
-        if answer.status != "error" and answer.model and same_model(item.prepared.entry.model.id, answer.model):
+        target, asked = item.target, item.prepared.entry.model.id
+        named = [answer.model] if answer.model else []
+        right = all(same_model(asked, name) for name in named)
+        listed = loaded is None or any(same_model(asked, name) for name in loaded)
+        if target is None or (answer.status != "error" and right and listed):
             return ()
         try:
             reply = request_json(
@@ -222,6 +273,22 @@ class CheckRun:
         data = reply.body.get("data") if isinstance(reply.body, dict) else None
         listed = data if isinstance(data, list) else []
         return tuple(str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one)
+
+
+def _memory_back(before: _Cleared, after: _Cleared, *, peak_mb: float | None, epsilon_mb: float, proven: bool) -> bool:
+    """Whether memory came back after the eviction.
+
+    As low as before is enough. Above that it must have settled; and where no reset proves the model gone, a settled
+    level is believed only when it is not the model that is still there.
+    """
+    if before.mb is None or after.mb is None:
+        return False
+    risen = after.mb - before.mb
+    if risen <= epsilon_mb:
+        return True
+    if after.settled.status != "settled":
+        return False
+    return proven or peak_mb is None or risen <= KEPT_SHARE * (peak_mb - before.mb)
 
 
 def _bearer(target: Target) -> dict[str, str]:

@@ -26,7 +26,9 @@ class Findings:
         before, after: the reset's verdict before the load, and of the eviction after it.
         reset_reason, evict_reason: why a verdict is not `verified`, and the remedy behind it.
         can_verify: whether the backend can prove an eviction at all.
-        memory_back: whether memory settled again after the eviction.
+        reset_elsewhere: the reset asks another server than the one that answers; its list says nothing of it.
+        memory_read: whether memory could be read before and after.
+        memory_back: whether memory came back after the eviction.
     """
 
     asked: str
@@ -42,6 +44,8 @@ class Findings:
     reset_reason: str = ""
     evict_reason: str = ""
     can_verify: bool = True
+    reset_elsewhere: bool = False
+    memory_read: bool = True
     memory_back: bool = True
 
 
@@ -94,23 +98,25 @@ def _failure(found: Findings) -> Ruling | None:
             problem=f"it could not be evicted: {found.evict_reason}",
             remedy="the next model would load beside it; unload it by hand and look at the server's log",
         )
-    if not found.memory_back:
-        return Ruling(
-            verdict="fail",
-            problem="its memory did not come back after the eviction",
-            remedy="restart the server, or use `reset: {backend: server, ...}`, which ends the process",
-        )
+    if found.memory_read and not found.memory_back:
+        return Ruling(verdict="fail", problem="its memory did not come back after the eviction", remedy=_kept(found))
     return None
+
+
+def _kept(found: Findings) -> str:
+    if found.reset_elsewhere:
+        return "the reset asks another server than the one that answers; give it this endpoint's address"
+    return "restart the server, or use `reset: {backend: server, ...}`, which ends the process"
 
 
 def _wrong_answer(found: Findings) -> Ruling | None:
     status = found.answer.status
     if status == "error":
-        return Ruling(verdict="fail", problem=found.answer.error, remedy=_name_remedy(found))
+        return Ruling(verdict="fail", problem=found.answer.error, remedy=_error_remedy(found))
     name = found.answer.model
     if name and not found.started_by_us and not same_model(found.asked, name):
         return Ruling(verdict="fail", problem=f"{name} answered in its place", remedy=_name_remedy(found))
-    listed = found.loaded_models
+    listed = None if _elsewhere(found) else found.loaded_models
     if listed is not None and not any(same_model(found.asked, one) for one in listed):
         told = ", ".join(listed) or "nothing"
         return Ruling(
@@ -125,6 +131,20 @@ def _wrong_answer(found: Findings) -> Ruling | None:
     return None
 
 
+def _elsewhere(found: Findings) -> bool:
+    """Whether the model runs where the reset does not look: another server, or Ollama's cloud behind a local one."""
+    tag = found.asked.rpartition(":")[2]
+    return found.reset_elsewhere or tag == "cloud" or tag.endswith("-cloud")
+
+
+def _error_remedy(found: Findings) -> str:
+    if found.answer.error.startswith(("HTTP 401", "HTTP 403")):
+        return "give the server's key in the configuration: `api_key` or `api_key_file` of its `endpoint`"
+    if found.answer.error.startswith("HTTP 503"):
+        return "look at the server's log; a slow load wants a higher --timeout"
+    return _name_remedy(found)
+
+
 def _name_remedy(found: Findings) -> str:
     near = difflib.get_close_matches(found.asked, found.offered, n=1, cutoff=0.5)
     if near and near[0] != found.asked:
@@ -136,7 +156,7 @@ def _name_remedy(found: Findings) -> str:
 
 def _warning(found: Findings) -> Ruling | None:
     others = [name for name in found.loaded_models or () if not same_model(found.asked, name)]
-    if others:
+    if others and not _elsewhere(found):
         return Ruling(
             verdict="warn",
             problem=f"loaded beside it: {', '.join(others)}",
@@ -147,6 +167,12 @@ def _warning(found: Findings) -> Ruling | None:
             verdict="warn",
             problem="not asked: the harness names no endpoint",
             remedy="give the harness an `endpoint:` (the `command` harness takes one)",
+        )
+    if not found.memory_read:
+        return Ruling(
+            verdict="warn",
+            problem="memory could not be read, so its figures are missing",
+            remedy="choose another probe with `probes:`; the warnings say why this one fails",
         )
     if found.after == "unverified":
         return Ruling(

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
     "schema": ("runq.commands.schema", "Print the JSON Schema of queue files, for an editor."),
+    "completion": ("runq.commands.completion", "Print the completion script for bash, zsh or fish."),
 }
 """Name: (module that holds ``command``, one line of help). The line stands here so that `--help` imports nothing."""
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from runq.plugin import ModelSpec, Probe, ResetContext, ResetOutcome, StartsServer, Step
-from runq.prepare import PreparedEntry
+from runq.plugin import ModelSpec, ResetContext, ResetOutcome, StartsServer, Step
+from runq.prepared import PreparedEntry
+from runq.sampling import ReadsMemory
 from runq.settle import wait_until_settled
 from runq_schemas.errors import JournalError, RunqError
 from runq_schemas.events import (
@@ -182,7 +183,7 @@ class EndpointReady:
         return finished
 
     def _settle_probe(
-        self, label: str, probe: Probe, reference: float | None, outcome: ResetOutcome, started: float
+        self, label: str, probe: ReadsMemory, reference: float | None, outcome: ResetOutcome, started: float
     ) -> SettledProbe | None:
         settle = self.prepared.spec.settle
         left = max(0.0, settle.timeout_s - (self.context.clock() - started))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from runq import paths
+from runq import artifacts, paths
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
 from runq.identity import identity_of, step_parts
-from runq.plugin import Step
-from runq.prepare import PreparedEntry
+from runq.plugin import StartsServer, Step
+from runq.prepared import PreparedEntry
 from runq.resume import PastStep, StepDecision
 from runq.step_run import Attempt, run_attempt
 from runq_schemas.errors import JournalError, RunqError
@@ -124,7 +124,7 @@ class _EntryRun:
             if number > first:
                 self.context.interrupts.sleep(spec.retry_wait_s)
             self.context.interrupts.check()  # a signal that came as the step before ended starts no other
-            if not self.reset_done or step.name in self.prepared.reset_before:
+            if not self.reset_done or step.name in self.prepared.reset_before or self._server_died():
                 self.baseline = EndpointReady(self.context, self.prepared).before(step)
                 self.reset_done = True
             attempt = self._attempt(step, number, before)
@@ -134,6 +134,11 @@ class _EntryRun:
                 return finished, _Done(identity=attempt.identity, bundle=attempt.bundle, outputs=finished.outputs)
             self.context.interrupts.check()
         return finished, None
+
+    def _server_died(self) -> bool:
+        """Whether the server that the reset started has ended by itself: no step can do without it."""
+        servers = self.context.servers.running()
+        return isinstance(self.prepared.reset, StartsServer) and not any(server.running() for server in servers)
 
     def _attempt(self, step: Step, number: int, before: _Done | None) -> Attempt:
         parts = step_parts(
@@ -154,12 +159,12 @@ class _EntryRun:
         )
 
     def _bundle(self, step: Step, number: int, identity: str, before: _Done | None) -> Path:
-        """Where an attempt writes: never where an attempt of other content wrote.
+        """Where an attempt writes: never where an attempt of other content, or one that is ok, wrote.
 
-        A first step always gets a fresh folder. A later one goes on in its predecessor's, unless an attempt with
-        another identity (an edited judge configuration) has written there: then in a copy of what the predecessor
-        left. An attempt with the same identity goes on where the last one was, so that a judge that was cut short
-        can use what it had.
+        A first step always gets a fresh folder. A later one begins in its predecessor's. An attempt with the same
+        identity that was not ok is gone on with where it was, so that a judge that was cut short can use what it had.
+        In every other case (an edited judge configuration, `runq rerun`) it begins in a copy of what the predecessor
+        left: nothing good is overwritten, and no old judgement is taken for a new one.
         """
         context, entry = self.context, self.prepared.entry
         if before is None:
@@ -173,17 +178,17 @@ class _EntryRun:
             )
         with context.recorder.journal.reader() as reader:
             tried = [
-                (row["identity"], row["bundle"])
+                (row["identity"], row["bundle"], row["status"])
                 for row in reader.attempts(context.recorder.night)
                 if row["entry"] == entry.id and row["step"] == step.name and row["bundle"]
             ]
         copies = f"{before.bundle}_{step.name}_a"
-        here = [(was, at) for was, at in tried if at == str(before.bundle) or at.startswith(copies)]
-        same = [at for was, at in here if was == identity]
-        if same:
-            return Path(same[-1])
+        here = [row for row in tried if row[1] == str(before.bundle) or row[1].startswith(copies)]
         if not here:
             return before.bundle
+        same = [(at, status) for was, at, status in here if was == identity]
+        if same and same[-1][1] != "ok":
+            return Path(same[-1][0])
         return _copy(before, Path(f"{copies}{number}"))
 
 
@@ -195,6 +200,8 @@ def _copy(before: _Done, target: Path) -> Path:
     """
     if target.exists():
         return target
+    if len(before.outputs) >= artifacts.MAX_OUTPUTS:
+        raise RunqError(f"{before.bundle} holds too many files to be copied for another attempt")
     part = target.with_name(target.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700)

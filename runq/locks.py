@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 import attrs
 
-from runq_schemas.errors import JournalError, LockedError, RunqError
+from runq_schemas.errors import JournalError, LockedError, UsageError
 
 _LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "localhost6", "ip6-localhost", "ip6-loopback"}
 _PORTS = {"http": 80, "https": 443}
@@ -118,7 +118,7 @@ def night_locks(journal: Path, endpoints: Sequence[str], holder: Holder) -> Iter
             with _writable(path, journal):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch(mode=0o600)
-            stack.enter_context(_held(path, what, holder))
+            stack.enter_context(_held(path, what, holder, journal))
         yield
 
 
@@ -133,7 +133,7 @@ def _writable(lock: Path, journal: Path) -> Iterator[None]:
                 where=str(journal),
                 remedy="make its folder writable and free space there, or give another folder with --runs",
             ) from error
-        raise RunqError(
+        raise UsageError(
             f"the lock of an endpoint cannot be made: {error.strerror or error}",
             where=str(lock),
             remedy="make that folder writable, or name another one in XDG_STATE_HOME",
@@ -141,7 +141,7 @@ def _writable(lock: Path, journal: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _held(path: Path, what: str, holder: Holder) -> Iterator[None]:
+def _held(path: Path, what: str, holder: Holder, journal: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     lock: Any = FileLock(path, mode=0o600)
@@ -151,8 +151,9 @@ def _held(path: Path, what: str, holder: Holder) -> Iterator[None]:
         raise _locked(path, what) from None
     record = _holder_path(path)
     try:
-        record.touch(mode=0o600)
-        record.write_text(json.dumps(attrs.asdict(holder)), encoding="utf-8")
+        with _writable(path, journal):
+            record.touch(mode=0o600)
+            record.write_text(json.dumps(attrs.asdict(holder)), encoding="utf-8")
         yield
     finally:
         record.unlink(missing_ok=True)

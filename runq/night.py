@@ -16,7 +16,7 @@ from runq.entry_run import run_entry
 from runq.host import this_host, versions
 from runq.night_context import GRACE_S, NightContext
 from runq.opening import opened_journal, summary_error
-from runq.prepare import PreparedQueue
+from runq.prepared import PreparedQueue
 from runq.record import Observer, Recorder, Silent
 from runq_schemas.errors import UsageError
 from runq_schemas.events import (
@@ -103,7 +103,7 @@ def run_night(
             grace_s=grace_s,
         )
         if request.resume and not planning.left(works):
-            _end_anyway(context)
+            _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
         _start(context, request, works, started)
         interrupted = _run_all(context, works)
@@ -198,12 +198,22 @@ def _finished(context: NightContext) -> None:
     context.recorder.event(NightFinished(total=row["total"], complete=row["complete"]))
 
 
-def _end_anyway(context: NightContext) -> None:
-    """Give a night its end whose runner died after the last step and before it could write it."""
+def _nothing_left(
+    context: NightContext, request: NightRequest, works: Sequence[planning.Work], started: datetime
+) -> None:
+    """Make the journal say that nothing is left, where it does not yet.
+
+    Its runner may have died after the last step, before it could write the night's end. Or the queue file, a pack or
+    a bundle is again as it was, and the newest plan is the one of an edit that was taken back.
+    """
     night = context.recorder.night
     with context.recorder.journal.reader() as reader:
-        ended = reader.night_summary(night)["state"] == "finished" or bool(reader.todo(night))
-    if not ended:
+        finished = reader.night_summary(night)["state"] == "finished"
+        planned = {entry["id"] for entry in reader.latest_plan(night)["entries"]}
+        outdated = bool(reader.todo(night)) or planned != {work.prepared.entry.id for work in works}
+    if outdated and request.only is None:
+        _start(context, request, works, started)
+    if not finished or (outdated and request.only is None):
         _finished(context)
     write_summary(context)
 

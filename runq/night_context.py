@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq import paths
-from runq.plugin import Probe
-from runq.prepare import PreparedEntry
+from runq.prepared import PreparedEntry
 from runq.record import Recorder
-from runq.sampling import Sampler, SampleRow
+from runq.sampling import ReadsMemory, Sampler, SampleRow
 
 if TYPE_CHECKING:
     from runq.processes import Child, Ended, Stopper, Tree
@@ -91,7 +90,7 @@ class NightContext:
             spare=self.servers.marks(),
         )
 
-    def sampler(self, probes: Mapping[str, Probe], entry: int, step: str) -> Sampler:
+    def sampler(self, probes: Mapping[str, ReadsMemory], entry: int, step: str) -> Sampler:
         """A sampler that writes to the journal's samples."""
         from runq_journal import Sample
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runq import paths
 from runq.locks import night_locks, own_holder
-from runq.prepare import PreparedQueue
+from runq.prepared import PreparedQueue
 from runq.redact import Redactor
 from runq_schemas.events import NightInterrupted, ServerFinished, StepFinished
 
@@ -34,18 +34,20 @@ def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrup
     path = runs / paths.JOURNAL_NAME
     holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=path)
     endpoints = [url for entry in queue.entries for url in entry.endpoints()]
-    with night_locks(path, endpoints, holder), Journal.open(path, redact=_redactor(queue)) as journal:
+    with night_locks(path, endpoints, holder), Journal.open(path, redact=_redactor(queue, runs)) as journal:
         become_subreaper()
         for dead in _close_dead_nights(journal, interrupts):
             summary_error(journal, dead, runs)
         yield journal
 
 
-def _redactor(queue: PreparedQueue) -> Redactor:
+def _redactor(queue: PreparedQueue, runs: Path) -> Redactor:
     """Knows the secrets of the environment, of plugin options, of models, and of the endpoints' configurations."""
     keys = [target.api_key for entry in queue.entries for target in entry.harness.targets(entry.entry)]
     options = [(entry.settings(), entry.spec.model.canonical()) for entry in queue.entries]
-    return Redactor.of(dict(os.environ), {"entries": options}, {"api_key": [key for key in keys if key]})
+    plain = [str(queue.spec.path), str(queue.base_dir), str(runs), *(e.spec.model.id for e in queue.entries)]
+    plain += [text for entry in queue.entries for text in (*entry.spec.key, entry.spec.judge_config or "")]
+    return Redactor.of(dict(os.environ), {"entries": options}, {"api_key": [key for key in keys if key]}, plain=plain)
 
 
 def summary_error(journal: Journal, night: str, runs: Path) -> OSError | None:
@@ -69,12 +71,14 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
 
     with journal.reader() as reader:
         open_runs = reader.unfinished()
+        dead = reader.unfinished_nights()
     recorded = [
         Recorded(pid=row["pid"], created_at=row["created_at"], boot_id=row["boot_id"])
         for row in open_runs
         if row["pid"] is not None
     ]
-    ended = sweep(journal.uuid, recorded, kill_now=lambda: interrupts.kill_now)
+    nights = {*dead, *(row["night"] for row in open_runs)}
+    ended = sweep(journal.uuid, recorded, nights=nights, kill_now=lambda: interrupts.kill_now)
     for row in open_runs:
         survivors = tuple(ended.survivors)
         reason = "the runner died while it was running"
@@ -84,8 +88,6 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
             else StepFinished(status="interrupted", reason=reason, survivors=survivors)
         )
         journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
-    with journal.reader() as reader:
-        dead = reader.unfinished_nights()
     for night in dead:
         journal.append(NightInterrupted(reason="the runner died"), night=night)
     return dead

@@ -10,7 +10,7 @@ import attrs
 
 from runq import paths, planning
 from runq.logs import clean, one_line
-from runq.prepare import PreparedQueue
+from runq.prepared import PreparedQueue
 from runq.redact import Redactor
 from runq_schemas.errors import UsageError
 
@@ -47,7 +47,8 @@ def plan_data(
     else:
         works = planning.fresh(queue, only=only)
     settings = [work.prepared.settings() for work in works]
-    redact = Redactor.of(dict(environ), {"entries": settings})
+    plain = [str(queue.spec.path), str(queue.base_dir), str(runs), *(e.spec.model.id for e in queue.entries)]
+    redact = Redactor.of(dict(environ), {"entries": settings}, plain=plain)
     data = {
         "queue": str(queue.spec.path),
         "queue_sha256": queue.spec.sha256,

@@ -10,7 +10,7 @@ import attrs
 
 from runq import artifacts
 from runq.identity import identity_of, step_parts
-from runq.prepare import PreparedEntry, PreparedQueue
+from runq.prepared import PreparedEntry, PreparedQueue
 from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries
 from runq_schemas.errors import UsageError
 from runq_schemas.events import PlannedEntry, PlannedStep
@@ -170,36 +170,59 @@ def _past(reader: JournalReader, night: str) -> dict[int, dict[str, PastStep]]:
 
 
 def nights_of(reader: JournalReader, queue: PreparedQueue) -> list[str]:
-    """The nights of this queue file, newest first: same path, or same content elsewhere."""
-    path, sha = str(queue.spec.path), queue.spec.sha256
-    return [row["night"] for row in reader.nights() if row["queue_path"] == path or row["queue_sha256"] == sha]
+    """The nights of this queue file, newest first.
+
+    The same file under any spelling of its path; or the same content, where the file of the night is gone: it was
+    renamed or moved.
+    """
+    return [row["night"] for row in reader.nights() if _same_queue(row, queue, moved=True)]
+
+
+def _same_queue(row: Mapping[str, Any], queue: PreparedQueue, *, moved: bool) -> bool:
+    recorded = Path(row["queue_path"])
+    if recorded.resolve() == queue.spec.path.resolve():
+        return True
+    return not recorded.exists() and (not moved or row["queue_sha256"] == queue.spec.sha256)
 
 
 def night_to_resume(reader: JournalReader, queue: PreparedQueue, asked: str | None, runs: Path) -> str:
     """The night a resume continues: the one asked for (by id or folder), else the latest that has work left.
 
-    Where none has, the latest: the caller finds that nothing is left.
+    Files and bundles as they are now count for the latest night only; an older one has work left when its journal says
+    so. Edited packs and archived bundles must not wake every complete night there ever was. Where none has work left,
+    the latest: the caller finds that nothing is left.
 
     Raises:
-        UsageError: there is no such night, or none of this queue.
+        UsageError: there is no such night, or it is another queue's.
     """
     if asked is not None:
-        wanted = Path(asked).name.removesuffix("_queue")
-        known = [row["night"] for row in reader.nights()]
-        if wanted in known:
-            return wanted
-        raise UsageError(
-            f"the journal in {runs} has no night {asked!r}",
-            remedy=f"nights are {', '.join(known[:5])}; `runq nights` lists all"
-            if known
-            else "start one without --resume",
-        )
+        return _asked_night(reader, queue, asked, runs)
     mine = nights_of(reader, queue)
     if not mine:
         raise UsageError(
             f"the journal in {runs} has no night of {queue.spec.path}", remedy="start one without --resume"
         )
-    return next((night for night in mine if left(resumed(queue, reader, night))), mine[0])
+    latest, *older = mine
+    if left(resumed(queue, reader, latest)):
+        return latest
+    return next((night for night in older if reader.todo(night)), latest)
+
+
+def _asked_night(reader: JournalReader, queue: PreparedQueue, asked: str, runs: Path) -> str:
+    wanted = Path(asked).name.removesuffix("_queue")
+    rows = {row["night"]: row for row in reader.nights()}
+    if wanted not in rows:
+        known = ", ".join(list(rows)[:5])
+        raise UsageError(
+            f"the journal in {runs} has no night {asked!r}",
+            remedy=f"nights are {known}; `runq nights` lists all" if rows else "start one without --resume",
+        )
+    if not _same_queue(rows[wanted], queue, moved=False):
+        raise UsageError(
+            f"the night {wanted} is of another queue file, {rows[wanted]['queue_path']}",
+            remedy="give that file, or leave out --night",
+        )
+    return wanted
 
 
 def left(works: Iterable[Work]) -> bool:

@@ -29,6 +29,7 @@ __all__ = [
     "HttpFailure",
     "HttpReply",
     "ModelSpec",
+    "NamesSteps",
     "PluginError",
     "Probe",
     "ResetBackend",
@@ -173,8 +174,12 @@ class ResetBackend(Protocol):
         """Whether this backend, with its options, can prove an eviction; a class variable will do."""
         ...
 
-    def endpoint(self) -> str | None:
-        """The endpoint's URL, for the lock that keeps two nights off it; ``None`` when there is none."""
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
+        """The endpoint's URL, for the lock that keeps two nights off it; ``None`` when there is none.
+
+        Args:
+            env: the environment of the entry's steps, which may say where the endpoint is.
+        """
         ...
 
     def reset(self, context: ResetContext) -> ResetOutcome:
@@ -314,4 +319,13 @@ class Harness(Protocol):
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """Read the artifacts of a step that exited 0 and whose artifacts all exist and are new."""
+        ...
+
+
+@runtime_checkable
+class NamesSteps(Protocol):
+    """A harness whose entries do not all have the same steps, such as one with a judge for some."""
+
+    def step_names(self) -> Sequence[str]:
+        """Every step it can give any entry: what `step_timeout_s` and its like may name."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -74,8 +75,9 @@ def _found(value: Any, *, secret: bool) -> Iterator[str]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A secret as it may turn up: whole, without its scheme, and line by line (logs are read so)."""
+    """A secret as it may turn up: whole, without its scheme, inside JSON, and line by line (logs are read so)."""
     yield value
+    yield from (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     scheme = _SCHEME.fullmatch(value)
     if scheme:
         yield scheme[1]
@@ -108,9 +110,15 @@ class Redactor:
     values: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, *mappings: Mapping[str, Any]) -> Redactor:
-        """A redactor that knows the secrets of these environments and options."""
-        return cls(secret_values(*mappings))
+    def of(cls, *mappings: Mapping[str, Any], plain: Iterable[str] = ()) -> Redactor:
+        """A redactor that knows the secrets of these environments and options.
+
+        Args:
+            plain: texts that must stay as they are: paths that a resume needs, names of models. A value that is part of
+                one (``OPENAI_API_KEY=local-llm`` in a folder ``local-llm``) is no secret.
+        """
+        texts = tuple(plain)
+        return cls(frozenset(v for v in secret_values(*mappings) if not any(v in text for text in texts)))
 
     @cached_property
     def _known(self) -> re.Pattern[str] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 
 from runq import summary
+from runq.locks import holder_of, journal_lock_path
 from runq_journal.reader import JournalReader
 from runq_schemas.errors import JournalError, UsageError
 
@@ -73,7 +74,8 @@ def verify(journal: Path) -> int:
     Raises:
         JournalError: the chain is broken; says where.
     """
-    with JournalReader.open(journal) as reader:
+    at_rest = holder_of(journal_lock_path(journal)) is None
+    with JournalReader.open(journal, at_rest=at_rest) as reader:
         broken = reader.verify()
         if broken is not None:
             raise JournalError(

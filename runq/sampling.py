@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Protocol
 
 import attrs
 
-from runq.plugin import Probe
+from runq_schemas.errors import JournalError
 
 SAMPLE_EVERY_S = 1.0
 """Often enough to see a model load, seldom enough to cost nothing: a reading takes well below a millisecond."""
@@ -16,15 +17,26 @@ SAMPLE_EVERY_S = 1.0
 BATCH_ROWS = 60
 """Rows kept back before they go to the journal in one commit: a minute of one probe."""
 
+MOST_ROWS = 10_000
+"""Rows kept while the journal does not take them: hours of one probe, and below a megabyte."""
+
 SampleRow = tuple[datetime, str, float]
 """(UTC time, probe, MB)"""
+
+
+class ReadsMemory(Protocol):
+    """A probe, or what stands between a probe and the night."""
+
+    def read_mb(self) -> float:
+        """The figure now, in MB."""
+        ...
 
 
 @attrs.define
 class Sampler:
     """Reads the probes of an entry; a probe that fails is left out and its error kept."""
 
-    probes: Mapping[str, Probe]
+    probes: Mapping[str, ReadsMemory]
     now: Callable[[], datetime]
     write: Callable[[list[SampleRow]], None]
     peak_mb: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -49,15 +61,24 @@ class Sampler:
             self.latest_mb[label] = mb
             self.peak_mb[label] = max(mb, self.peak_mb.get(label, mb))
             self._rows.append((at, label, mb))
-        if len(self._rows) >= BATCH_ROWS:
+        if len(self._rows) >= BATCH_ROWS and len(self._rows) % BATCH_ROWS < len(self.probes):
             self.flush()
         return next(iter(self.latest_mb.values()), None)
 
     def flush(self) -> None:
-        """Write the rows kept back."""
-        rows, self._rows = self._rows, []
-        if rows:
-            self.write(rows)
+        """Write the rows kept back.
+
+        Where the journal does not take them now, because another program holds it or the disk is full, they are kept
+        for the next time: readings are no reason to end a step. Of those that wait too long the oldest go.
+        """
+        if not self._rows:
+            return
+        try:
+            self.write(self._rows)
+        except JournalError:
+            del self._rows[:-MOST_ROWS]
+            return
+        self._rows = []
 
     def delta_mb(self, baseline_mb: Mapping[str, float]) -> dict[str, float]:
         """Per probe: peak minus baseline, where both are known."""

@@ -9,7 +9,7 @@ import attrs
 
 from runq import logs
 from runq.plugin import PluginError
-from runq.prepare import PreparedEntry
+from runq.prepared import PreparedEntry
 from runq_schemas.events import ServerFinished, ServerSpawned, ServerStarted
 
 if TYPE_CHECKING:

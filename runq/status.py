@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runq import summary
-from runq.locks import holder_of, journal_lock_path
+from runq.liveness import runner_of, state_of
 from runq.logs import one_line
 from runq.planned import clean_lines, duration
 from runq.replay import chosen
@@ -31,13 +31,10 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
         data = summary.build(reader, wanted)
         plan = reader.latest_plan(wanted)
         last = reader.last_event(wanted)
-        latest = reader.last_event(None)
-    holder = holder_of(journal_lock_path(journal))
-    # The lock is the journal's; it is this night's runner that holds it when the night wrote last.
-    alive = holder is not None and latest is not None and latest.night == wanted
-    if data["state"] == "running":
-        data["state"] = "running" if alive else "died"
-    data["runner"] = {"pid": holder.pid, "since": holder.since} if alive and holder else None
+        runner = runner_of(journal, reader)
+    data["state"] = state_of(wanted, data["state"], runner)
+    mine = runner is not None and runner.night == wanted
+    data["runner"] = {"pid": runner.holder.pid, "since": runner.holder.since} if runner and mine else None
     data["now"] = (
         None
         if last is None

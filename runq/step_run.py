@@ -10,7 +10,7 @@ import attrs
 
 from runq import artifacts, logs
 from runq.plugin import Evidence, Step
-from runq.prepare import PreparedEntry
+from runq.prepared import PreparedEntry
 from runq.sampling import SAMPLE_EVERY_S, Sampler
 from runq_schemas.errors import JournalError, RunqError
 from runq_schemas.events import StepFinished, StepSpawned, StepStarted, StepStatus

@@ -12,7 +12,14 @@ from runq_journal.schema import APPLICATION_ID
 from runq_schemas.errors import JournalError
 
 BUSY_TIMEOUT_S = 10.0
-"""How long one process waits for another's commit; a commit takes a millisecond, a checkpoint perhaps a second."""
+"""How long a reader, or a writer that opens the journal, waits for another's commit, which takes a millisecond."""
+
+PATIENCE_S = 60.0
+"""How long a night that runs waits for another program's write lock, such as an edit left open in a database browser:
+giving up costs the night, and waiting for ever would put off its steps' timeouts."""
+
+SAMPLES_PATIENCE_S = 0.1
+"""How long readings of memory wait: they can be written later, and a step is being watched meanwhile."""
 
 OLDEST_SQLITE = (3, 37)
 """The first with STRICT tables (https://www.sqlite.org/stricttables.html)."""
@@ -110,7 +117,7 @@ def is_journal(path: Path) -> bool:
         raise JournalError("The file is not a journal, nor any SQLite database", where=str(path), remedy=foreign)
     # The header of a live journal may still be in its -wal file. Only then is the file opened as a database that
     # others use, which makes a -shm file beside it; otherwise it is read as it lies, and nothing is made.
-    conn = connect_reader(path) if _has_wal(path) else connect_read_only(path, immutable=True)
+    conn = connect_reader(path) if has_wal(path) else connect_read_only(path, immutable=True)
     try:
         (application_id,) = conn.execute("PRAGMA application_id").fetchone()
         if application_id == APPLICATION_ID:
@@ -185,7 +192,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
         # there either, so without a -wal file the file alone is all there is.
         if exc.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
             raise
-        if _has_wal(path):
+        if has_wal(path):
             raise JournalError(
                 "The last events are in the -wal file, and the folder cannot be written, as reading them needs",
                 where=str(path),
@@ -198,6 +205,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     return conn
 
 
-def _has_wal(path: Path) -> bool:
+def has_wal(path: Path) -> bool:
+    """Whether commits stand in a `-wal` file beside the journal."""
     wal = path.with_name(path.name + "-wal")
     return wal.exists() and wal.stat().st_size > 0

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from runq_journal import connection
 from runq_journal.chain import GENESIS, canonical, event_hash
 from runq_journal.connection import connect_writer, create_file, is_journal, translated
 from runq_journal.schema import pending_migrations, unknown_migrations
@@ -187,8 +188,13 @@ class Journal:
         if not all(math.isfinite(row[-1]) for row in rows):
             raise ValueError("a sample is not a finite number of MB")
         if rows:
-            with self._transaction("written"):
-                self._conn.executemany(_INSERT_SAMPLE, rows)
+            with self._lock:
+                self._wait_for_locks(connection.SAMPLES_PATIENCE_S)
+                try:
+                    with self._transaction("written"):
+                        self._conn.executemany(_INSERT_SAMPLE, rows)
+                finally:
+                    self._wait_for_locks(connection.PATIENCE_S)
 
     def prune_samples(self, before: datetime) -> int:
         """Delete the probe readings older than ``before``; events stay. Returns how many were deleted.
@@ -234,6 +240,10 @@ class Journal:
             store_views(conn, stale_views(conn))
             (self._uuid,) = conn.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()
             self._check_end()
+        self._wait_for_locks(connection.PATIENCE_S)
+
+    def _wait_for_locks(self, seconds: float) -> None:
+        self._conn.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
     def _check_end(self) -> None:
         """The last event only: enough to see a torn or cut file; `runq_journal.verify` reads them all."""

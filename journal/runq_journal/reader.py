@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from runq_journal import chain
-from runq_journal.connection import connect_reader, is_journal, translated
+from runq_journal.connection import connect_read_only, connect_reader, has_wal, is_journal, translated
 from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
 from runq_journal.view_files import create_temporary
 from runq_journal.view_rows import ORDERS, Row, meant
@@ -30,12 +30,13 @@ class JournalReader:
         self._owns = owns
 
     @classmethod
-    def open(cls, path: Path, *, upto: int | None = None) -> Self:
+    def open(cls, path: Path, *, upto: int | None = None, at_rest: bool = False) -> Self:
         """Open the journal for reading only; a writer may be busy meanwhile.
 
         Args:
             path: the file.
             upto: the last event that counts: every answer is what it was right after that event.
+            at_rest: nobody writes meanwhile; then no `-shm` file is made beside a journal that has no `-wal` file.
 
         Raises:
             JournalError: there is none, it is something else, or it cannot be read.
@@ -50,7 +51,8 @@ class JournalReader:
         with translated(path, "read"):
             if not is_journal(path):
                 raise JournalError("The journal is still empty", where=str(path), remedy="Start a night first.")
-            conn = connect_reader(path)
+            still = at_rest and not has_wal(path)
+            conn = connect_read_only(path, immutable=True) if still else connect_reader(path)
             try:
                 _scope(conn, upto)
             except BaseException:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from runq import paths
+from runq import completion, paths
 from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
-    from runq.prepare import PreparedQueue
+    from runq.prepared import PreparedQueue
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,7 +31,8 @@ base_dir_option = click.option(
     "  [default: the queue file's folder]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
-night_argument = click.argument("night", required=False)
+night_argument = click.argument("night", required=False, shell_complete=completion.nights)
+entry_argument = click.argument("entry", shell_complete=completion.entries)
 
 
 def only_option(function: F) -> F:
@@ -39,6 +40,7 @@ def only_option(function: F) -> F:
     return click.option(
         "--only",
         metavar="ENTRIES",
+        shell_complete=completion.only,
         help="Run these entries only, for example 'e0,e2' or '0,2'; counted from 0.",
     )(function)
 
@@ -79,7 +81,7 @@ def prepared_queue(queue: Path, base_dir: Path | None) -> PreparedQueue:
     from runq.prepare import prepare
     from runq_schemas.parse import load_queue
 
-    path = queue.absolute()
+    path = Path(os.path.abspath(queue))  # noqa: PTH100 - takes `..` away and leaves links, as Path has no way to
     spec = load_queue(path)
     base = (base_dir or path.parent).absolute()
     return prepare(spec, base_dir=base, plugins=Plugins(), environ=os.environ, cwd=Path.cwd())

@@ -16,5 +16,8 @@ from runq.commands.arguments import journal_of, runs_option
 def command(port: int, open_browser: bool, runs: Path | None) -> int:
     """Browse the journal in Datasette on 127.0.0.1: read-only, also while a night runs. Ctrl-C ends it."""
     from runq.browse import datasette_argv, serve
+    from runq_journal.reader import JournalReader
 
-    return serve(datasette_argv(journal_of(runs), port=port, open_browser=open_browser))
+    journal = journal_of(runs)
+    JournalReader.open(journal).close()  # what is wrong with the file is said here, not by Datasette's traceback
+    return serve(datasette_argv(journal, port=port, open_browser=open_browser))

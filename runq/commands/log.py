@@ -7,16 +7,22 @@ from pathlib import Path
 
 import click
 
-from runq.commands.arguments import entry_number, journal_of, runs_option
+from runq import completion
+from runq.commands.arguments import entry_argument, entry_number, journal_of, runs_option
 from runq_schemas.errors import UsageError
 
 FOLLOW_EVERY_S = 0.5
 
 
 @click.command("log")
-@click.argument("entry")
-@click.argument("step", required=False)
-@click.option("--night", metavar="NIGHT", help="The night, by id or folder.  [default: the latest]")
+@entry_argument
+@click.argument("step", required=False, shell_complete=completion.logged_steps)
+@click.option(
+    "--night",
+    metavar="NIGHT",
+    shell_complete=completion.nights,
+    help="The night, by id or folder.  [default: the latest]",
+)
 @click.option("--attempt", type=click.IntRange(min=1), help="The attempt.  [default: the last]")
 @click.option("-f", "--follow", is_flag=True, help="Go on as the log grows, until the attempt ends.")
 @runs_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runq import completion
 from runq.commands.arguments import (
     base_dir_option,
     entry_numbers,
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 @click.command("night")
 @queue_argument
 @click.option("--resume", is_flag=True, help="Continue the latest night of this queue that is not complete.")
-@click.option("--night", metavar="NIGHT", help="With --resume: the night to continue, by id or folder.")
+@click.option(
+    "--night",
+    metavar="NIGHT",
+    shell_complete=completion.nights,
+    help="With --resume: the night to continue, by id or folder.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would run and write nothing; the same as `runq plan`.")
 @only_option
 @runs_option
@@ -48,6 +54,8 @@ def command(
 
     For each: reset the endpoint, wait until memory is proven back, run the steps, record. Whatever goes wrong costs
     its entry, never the night. Ctrl-C stops the running step and records it; a second Ctrl-C kills at once.
+
+    Exit code 0 when every entry is complete, or with --only every chosen one; 1 when one is not.
 
     Progress goes to standard error; --json prints the summary on standard output at the end.
     """

@@ -15,11 +15,16 @@ from runq.commands.arguments import journal_of, json_option, runs_option
 @json_option
 def command(runs: Path | None, as_json: bool) -> int:
     """List all nights of the journal, newest first."""
+    from runq.liveness import runner_of, state_of
     from runq.logs import one_line
     from runq_journal.reader import JournalReader
 
-    with JournalReader.open(journal_of(runs)) as reader:
+    journal = journal_of(runs)
+    with JournalReader.open(journal) as reader:
         rows = [reader.night_summary(row["night"]) for row in reader.nights()]
+        runner = runner_of(journal, reader)
+    for row in rows:
+        row["state"] = state_of(row["night"], row["state"], runner)
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0

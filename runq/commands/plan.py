@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from runq import completion
 from runq.commands.arguments import (
     base_dir_option,
     entry_numbers,
@@ -23,7 +24,12 @@ from runq.commands.arguments import (
 @click.command("plan")
 @queue_argument
 @click.option("--resume", is_flag=True, help="Show what a resume would run.")
-@click.option("--night", metavar="NIGHT", help="With --resume: the night to continue, by id or folder.")
+@click.option(
+    "--night",
+    metavar="NIGHT",
+    shell_complete=completion.nights,
+    help="With --resume: the night to continue, by id or folder.",
+)
 @only_option
 @runs_option
 @base_dir_option

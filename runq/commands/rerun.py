@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
-from runq.commands.arguments import entry_number, journal_of, json_option, prepared_queue, runs_option
+from runq import completion
+from runq.commands.arguments import (
+    entry_argument,
+    entry_number,
+    journal_of,
+    json_option,
+    prepared_queue,
+    runs_option,
+)
 from runq_schemas.errors import UsageError
 
 
 @click.command("rerun")
-@click.argument("entry")
-@click.argument("step", required=False)
+@entry_argument
+@click.argument("step", required=False, shell_complete=completion.steps)
 @runs_option
 @json_option
 def command(entry: str, step: str | None, runs: Path | None, as_json: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 import psutil
@@ -37,7 +37,7 @@ class Recorded:
 
 @attrs.define
 class _Orphans:
-    prefix: str
+    prefixes: tuple[str, ...]
     recorded: frozenset[Ident]
     table: ProcessTable
     known: set[Ident] = attrs.field(factory=set)
@@ -53,13 +53,14 @@ class _Orphans:
     def _is_orphan(self, row: Row) -> bool:
         if row.ident in self.known or row.ident in self.recorded:
             return True
-        return not row.zombie and (self.table.mark(row.pid) or "").startswith(self.prefix)
+        return not row.zombie and (self.table.mark(row.pid) or "").startswith(self.prefixes)
 
 
 def sweep(
     journal_uuid: str,
     recorded: Sequence[Recorded],
     *,
+    nights: Collection[str] | None = None,
     grace_s: float = GRACE_S,
     kill_now: Callable[[], bool] = lambda: False,
     boot_id: str | None = None,
@@ -69,7 +70,8 @@ def sweep(
 ) -> Ended:
     """End every process that a dead runner of this journal left, with all its descendants.
 
-    Those are the processes of this user whose mark begins with the journal's uuid, and the recorded ones if
+    Those are the processes of this user whose mark begins with the journal's uuid and one of the nights, and the
+    recorded ones if
     the machine has not booted since and their creation time is the recorded one. Call it only while holding
     the journal's lock: the steps of a runner that lives look just the same. Ourselves and our ancestors are
     never touched. Takes at most ``grace_s`` + `~runq.processes.ending.REAP_S` seconds.
@@ -77,6 +79,8 @@ def sweep(
     Args:
         journal_uuid: the journal's uuid; not empty.
         recorded: the steps and servers that were running as far as the journal knows.
+        nights: nights without an end, whose runner is dead; ``None``: all. A copied journal has the uuid of its
+            original, where a night may be running now.
         grace_s: seconds between SIGTERM and SIGKILL.
         kill_now: asked meanwhile; once true there is no more grace.
         boot_id: this boot; the system's own by default.
@@ -93,7 +97,8 @@ def sweep(
     this_boot = boot_id or boot.boot_id()
     found = (_still_there(record, processes) for record in recorded if record.boot_id == this_boot)
     idents = frozenset(ident for ident in found if ident is not None)
-    orphans = _Orphans(f"{journal_uuid}/", idents, processes)
+    prefixes = (f"{journal_uuid}/",) if nights is None else tuple(f"{journal_uuid}/{night}/" for night in nights)
+    orphans = _Orphans(prefixes, idents, processes)
     return end_found(orphans.find, table=processes, grace_s=grace_s, kill_now=kill_now, clock=clock, sleep=sleep)
 
 

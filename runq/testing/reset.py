@@ -41,7 +41,7 @@ class ResetConformance(OptionsConformance):
 
     def test_its_endpoint_is_a_url_or_none(self) -> None:
         """The endpoint's lock keeps two nights from evicting each other's models."""
-        endpoint = self.make().endpoint()
+        endpoint = self.make().endpoint({})
         if endpoint is not None:
             parts = urlsplit(endpoint)
             require(parts.scheme and parts.hostname, f"endpoint() must be a whole URL, not {endpoint!r}")

@@ -150,7 +150,9 @@ class _Shared:
     reset_before: tuple[str, ...] | None = attrs.field(
         default=None,
         metadata=described(
-            "Steps before which the endpoint is reset; by default the harness's first step.", built_in=None
+            "Steps before which the endpoint is reset, besides the first that runs; by default only that one.",
+            built_in=None,
+            min_items=1,
         ),
     )
     harness: PluginUse | None = attrs.field(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from runq.discovery import Plugins
-from runq.prepare import PreparedQueue, prepare
+from runq.prepare import prepare
+from runq.prepared import PreparedQueue
 from runq_journal import Journal
 from runq_schemas import events as ev
 from runq_schemas import parse_queue

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from runq.planning import fresh
-from runq.prepare import PreparedQueue
+from runq.prepared import PreparedQueue
 from runq_schemas.queue import Defaults, EntryFields, ModelSpec, QueueFile, SettleSpec
 
 BASE = """\

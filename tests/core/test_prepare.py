@@ -171,7 +171,7 @@ def test_an_unknown_step_is_refused(prepared: Any, key: str) -> None:
     ((where, message, remedy),) = refused(prepared, queue(f"  {key}\n"))
     assert "line 2" in where
     assert message.endswith("the harness 'touchstone' has no step 'jugde' here")
-    assert remedy == "its steps are eval"
+    assert remedy == "its steps are eval, judge"
 
 
 def test_an_unset_variable_is_refused(prepared: Any) -> None:
@@ -277,7 +277,7 @@ class GoodReset:
 
     can_verify: ClassVar[bool] = False
 
-    def endpoint(self) -> Any:
+    def endpoint(self, env: Any) -> Any:
         return None
 
     def reset(self, context: Any) -> Any:
@@ -314,7 +314,7 @@ def test_a_plugin_that_lacks_a_method_says_which(prepared: Any) -> None:
     class HalfReset:
         """Half a backend."""
 
-        def endpoint(self) -> None:
+        def endpoint(self, env: Any) -> None:
             return None
 
     ((_, message, _),) = refused(prepared, queue("  reset: mine\n"), plugins=plugins("reset", HalfReset))
@@ -342,3 +342,66 @@ def test_the_first_step_of_any_harness_is_reset(prepared: Any) -> None:
     assert entry.reset_before == {"alpha"}
     assert entry.timeouts_s == {"alpha": 14400.0, "beta": 14400.0}
     assert entry.steps[0].name == "alpha"
+
+
+# --- steps and the models they want -------------------------------------------------------------------------------
+
+COMMAND = "  harness: { harness: command, steps: { answer: { argv: [x], artifacts: [a] } } }\n"
+
+
+@pytest.mark.parametrize("key", ["step_timeout_s: { eval: 5, judge: 7 }", "reset_before: [judge]"])
+def test_steps_of_another_harness_are_unknown(prepared: Any, key: str) -> None:
+    problems = refused(prepared, queue(f"{COMMAND}  {key}\n", "  - { model: m }\n"))
+    assert {message.partition("has no step")[2] for _, message, _ in problems} <= {" 'eval' here", " 'judge' here"}
+    assert {remedy for _, _, remedy in problems} == {"its steps are answer"}
+
+
+def test_an_empty_list_of_resets_is_refused(prepared: Any) -> None:
+    ((where, _, _),) = refused(prepared, queue("  reset_before: []\n"))
+    assert "line 2" in where
+
+
+@pytest.mark.parametrize("settings", [{"p": Path("x")}, {"n": float("nan")}])
+def test_settings_that_are_no_json_stop_the_queue(prepared: Any, settings: Any) -> None:
+    def steps(self: Any, entry: Any) -> Any:
+        return [Step(name="eval", artifacts=("a",), settings=settings)]
+
+    cls = attrs.frozen(type("Harness", (GoodHarness,), {"steps": steps, "__doc__": "One that gives no JSON."}))
+    ((where, message, _),) = refused(prepared, queue("  harness: mine\n"), plugins=plugins("harness", cls))
+    assert "entry 0" in where and "JSON" in message
+
+
+SERVED = """\
+  reset: {{ backend: server, port: 8099, argv: [x] }}
+  harness:
+    harness: command
+    endpoint: {endpoint}
+    steps:
+      eval: {{ argv: [x, "{{model}}"], artifacts: [a] }}
+      judge: {{ argv: [x, "{{judge_model}}"], artifacts: [b] }}
+"""
+
+
+def test_a_judge_that_would_be_answered_by_the_evals_model_is_refused(prepared: Any) -> None:
+    text = queue(SERVED.format(endpoint="http://localhost:8099/v1"), "  - { model: m, judge_model: j }\n")
+    ((_, message, remedy),) = refused(prepared, text)
+    assert message == "step 'judge' wants j, but the server would still run m"
+    assert remedy == "add `reset_before: [eval, judge]`"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "entry"),
+    [
+        ("http://localhost:8099/v1", "{ model: m, judge_model: m }"),
+        ("http://localhost:8099/v1", "{ model: m, judge_model: j, reset_before: [eval, judge] }"),
+        ("http://box:8099/v1", "{ model: m, judge_model: j }"),
+    ],
+    ids=["the same model", "a reset between", "another machine"],
+)
+def test_a_judge_that_gets_its_model_is_not(prepared: Any, endpoint: str, entry: str) -> None:
+    assert prepared(queue(SERVED.format(endpoint=endpoint), f"  - {entry}\n")).entries
+
+
+def test_a_resets_endpoint_follows_the_entrys_environment(prepared: Any) -> None:
+    text = queue("  reset: ollama\n  env: { OLLAMA_HOST: '127.0.0.1:11500' }\n")
+    assert "http://127.0.0.1:11500" in prepared(text).entries[0].endpoints()

@@ -69,6 +69,44 @@ def started(timeout_s: float = 14400.0, log: str = "/home/nora/runs/n_queue/logs
     )
 
 
+def check_started(*models: str) -> ev.CheckStarted:
+    return ev.CheckStarted(
+        queue_path="/home/nora/queue.yaml",
+        queue_sha256="",
+        started_local="",
+        models=models,
+        host=ev.Host(name="box", system="Linux", machine="x86_64", cpus=8, memory_mb=65536.0),
+        boot_id="",
+        versions={},
+        plugins=(),
+    )
+
+
+def checked(**changes: Any) -> ev.CheckedModel:
+    fields: dict[str, Any] = {
+        "model": "gemma",
+        "loaded": True,
+        "status": "ok",
+        "content_chars": 5,
+        "ram_before_mb": 4000.0,
+        "ram_after_mb": 12500.4,
+        "ram_delta_mb": 8500.4,
+        "ram_back_mb": 4010.0,
+        "baseline_proven": True,
+        "role": "eval",
+        "endpoint": "http://127.0.0.1:1234/v1",
+        "answered_by": "gemma",
+        "loaded_models": ("gemma",),
+        "context_length": 8192,
+        "seconds": 12.5,
+        "reset_verdict": "verified",
+        "evict_verdict": "verified",
+        "memory_back": True,
+        "verdict": "ok",
+    }
+    return ev.CheckedModel(**{**fields, **changes})
+
+
 WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.started": [(plan(ev.NightStarted), "night started: 2 entries, 3 steps to run")],
     "night.resumed": [(plan(ev.NightResumed), "night resumed: 2 entries, 3 steps to run")],
@@ -149,6 +187,28 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     ],
     "night.interrupted": [(ev.NightInterrupted(reason="SIGINT"), "night interrupted: SIGINT")],
     "night.finished": [(ev.NightFinished(total=2, complete=1), "night finished: 1 of 2 entries complete")],
+    "check.started": [(check_started("gemma", "qwen"), "check started: 2 models")],
+    "check.model": [
+        (checked(), "e0 gemma: ok, ok [+8500 MB]"),
+        (
+            checked(
+                status="reasoning_only",
+                ram_delta_mb=None,
+                verdict="warn",
+                problem="loaded beside it: qwen",
+                remedy="close it",
+            ),
+            "e0 gemma: warn, reasoning_only - loaded beside it: qwen",
+        ),
+        (
+            checked(status="error", ram_delta_mb=-0.4, verdict="fail", problem="no answer within 300 s"),
+            "e0 gemma: fail, error [+0 MB] - no answer within 300 s",
+        ),
+    ],
+    "check.finished": [
+        (ev.CheckFinished(failed=2), "check finished: 2 failed"),
+        (ev.CheckFinished(failed=0, interrupted="SIGINT"), "check interrupted: SIGINT"),
+    ],
 }
 """Every kind of event and what it says; ``None``: nothing that is worth a line."""
 
@@ -160,7 +220,7 @@ def test_every_kind_of_event_has_its_words() -> None:
 
 @pytest.mark.parametrize(("event", "expected"), [case for cases in WORDS.values() for case in cases])
 def test_the_words_of_an_event(event: ev.Event, expected: str | None) -> None:
-    entry = None if event.kind.startswith("night.") else 0
+    entry = None if event.kind.startswith("night.") or event.kind in ("check.started", "check.finished") else 0
     assert words(event, entry=entry, step="eval", names={0: "gemma"}) == expected
 
 

@@ -163,3 +163,17 @@ def test_of_two_secrets_neither_survives(first: str, second: str, text: list[str
 def test_a_hidden_command_line_keeps_its_shape(secret: str) -> None:
     argv = ["server", "--port", "80", "--api-key", secret, "--model", "m"]
     assert Redactor.of({"argv": argv})(argv) == ["server", "--port", "80", "--api-key", HIDDEN, "--model", "m"]
+
+
+@pytest.mark.parametrize("secret", ["pässwort-geheim-1", 'with"quote"inside', "back\\slash\\key"])
+def test_a_secret_inside_json_on_a_command_line_is_hidden(secret: str) -> None:
+    redact = Redactor.of({"models": [{"extra_body": {"api_key": secret}}]})
+    for ascii_only in (True, False):
+        word = json.dumps({"id": "m", "extra": secret}, ensure_ascii=ascii_only)
+        hidden = redact(["touchstone", "--models-json", word])[2]
+        assert json.loads(hidden) == {"id": "m", "extra": HIDDEN}
+
+
+def test_a_value_that_is_part_of_a_path_or_a_name_is_no_secret() -> None:
+    redact = Redactor.of({"A_KEY": "local-llm", "B_KEY": "sk-123456"}, plain=["/home/me/local-llm/queue.yaml", "gemma"])
+    assert redact("/home/me/local-llm/runs sk-123456") == f"/home/me/local-llm/runs {HIDDEN}"

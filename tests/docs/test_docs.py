@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import importlib.util
+import inspect
+import plistlib
 import re
 import sys
 from importlib.metadata import entry_points
@@ -15,6 +18,7 @@ import attrs
 import click
 import pytest
 
+from runq import plugin
 from runq.cli import COMMANDS, EPILOG, cli
 from runq_journal.view_files import views
 from runq_schemas.errors import RunqError
@@ -155,6 +159,27 @@ def test_every_plugin_and_option_is_documented(point):
             classes += [inner for inner in get_args(field.type) if isinstance(inner, type) and attrs.has(inner)]
 
 
+@pytest.mark.parametrize("name", plugin.__all__)
+def test_every_name_for_plugins_is_documented(name):
+    assert re.search(rf"^\\|[^|]*`{name}`", page("plugins.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        c
+        for c in vars(plugin).values()
+        if isinstance(c, type) and getattr(c, "_is_protocol", False) and c.__module__ == plugin.__name__
+    ],
+)
+def test_every_method_of_a_plugin_is_documented(cls):
+    """With its arguments, so that a changed interface changes the page."""
+    for name, member in vars(cls).items():
+        if inspect.isfunction(member) and not name.startswith("_") and cls.__name__ not in ("Server", "Supervisor"):
+            words = [word for word in inspect.signature(member).parameters if word != "self"]
+            assert f"`{name}({', '.join(words)})`" in page("plugins.md")
+
+
 def test_every_environment_variable_that_is_read_is_documented():
     named: set[str] = set()
     for folder in ("runq", "plugins", "journal", "schemas"):
@@ -217,6 +242,48 @@ def test_every_queue_file_on_a_page_is_one(text):
             for use in uses:
                 if use.name not in third_party:
                     Plugins().make(kind, use.name, use.options)
+
+
+# --- the recipes that other programs read -----------------------------------------------------------------------
+
+
+def test_the_launchd_recipe_is_a_property_list():
+    job = plistlib.loads(re.findall(r"```xml\n(.*?)```", page("recipes.md"), re.DOTALL)[0].encode())
+    assert job["ProgramArguments"][-2:] == ["night", "queue.yaml"]
+    assert "/.lmstudio/bin" in job["EnvironmentVariables"]["PATH"]
+    assert job["StartCalendarInterval"] == {"Hour": 23, "Minute": 0}
+
+
+def systemd_files() -> dict[str, str]:
+    """The two unit files, by the name that stands above each."""
+    text = section(page("recipes.md"), "## systemd")
+    found = re.findall(r"^`\S+/(runq\.\w+)`\n\n((?:    .*\n|\n)+)", text, re.MULTILINE)
+    return {name: re.sub(r"^    ", "", body, flags=re.MULTILINE).partition("systemctl")[0] for name, body in found}
+
+
+def test_the_systemd_recipe_is_made_of_unit_files(tmp_path):
+    files = systemd_files()
+    assert set(files) == {"runq.service", "runq.timer"}
+    for name, text in files.items():
+        parsed = configparser.ConfigParser(interpolation=None)
+        parsed.optionxform = str  # type: ignore[assignment, method-assign]
+        parsed.read_string(text)
+        if name == "runq.service":
+            assert parsed["Service"]["ExecStart"].endswith("runq night queue.yaml")
+            assert "/.lmstudio/bin" in parsed["Service"]["Environment"]
+        else:
+            assert "OnCalendar" in parsed["Timer"]
+            assert parsed["Install"]["WantedBy"] == "timers.target"
+
+
+def test_the_cron_recipe_names_the_folder_of_lms():
+    assert re.search(r"^    PATH=\S*/\.lmstudio/bin:", section(page("recipes.md"), "## cron"), re.MULTILINE)
+
+
+def test_the_examples_in_python_run():
+    for block in re.findall(r"```python\n(.*?)```", page("plugins.md"), re.DOTALL):
+        if "runq_process_rss import" not in block:  # its test is run where the plugin is installed
+            exec(compile(block, "plugins.md", "exec"), {"__name__": "example"})
 
 
 def test_the_change_log_begins_with_this_version():

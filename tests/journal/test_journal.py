@@ -190,7 +190,7 @@ def test_the_file_is_set_up_to_survive_a_power_cut(path: Path) -> None:
         assert conn.execute("PRAGMA synchronous").fetchone() == (2,)
         assert conn.execute("PRAGMA fullfsync").fetchone() == (1,)
         assert conn.execute("PRAGMA application_id").fetchone() == (0x72756E71,)
-        assert conn.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
+        assert conn.execute("PRAGMA busy_timeout").fetchone() == (60_000,)
 
 
 def test_the_uuid_stays(path: Path) -> None:
@@ -388,6 +388,7 @@ def test_events_left_in_the_wal_of_a_read_only_folder_are_not_ignored(
 
 def test_a_journal_that_is_held_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runq_journal.connection.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("runq_journal.connection.PATIENCE_S", 0.05)
     with Journal.open(path) as journal:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

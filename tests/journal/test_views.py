@@ -88,6 +88,7 @@ def test_night_and_night_summary(reader: JournalReader, golden: ModuleType) -> N
         # two entries of 5 s before the eval, 3600.04 s and 5400.06 s of eval, 1800 s of judge each
         "finished_at": "2026-09-01T23:30:10.100000Z",
         "last_at": "2026-09-01T23:30:10.100000Z",
+        "first_event": 1,
         "last_event": 27,
         "seconds": 12610.1,
         "resumes": 0,
@@ -101,6 +102,7 @@ def test_night_and_night_summary(reader: JournalReader, golden: ModuleType) -> N
         # resumed at 05:00: 1500 s of judge, 5 s and 14400.5 s, 5 s and 12.34 s
         "finished_at": "2026-09-03T09:25:22.840000Z",
         "last_at": "2026-09-03T09:25:22.840000Z",
+        "first_event": 28,
         "last_event": 68,
         "seconds": 46522.84,
         "resumes": 1,
@@ -607,6 +609,95 @@ def test_an_end_without_a_start_is_an_attempt_too(story: Any) -> None:
     story.finish(0, "eval", "failed", seconds=0.0, reason="No such program.")
     assert result(story) == ("failed", "failed", "skipped", "eval failed")
     assert columns(story.view("attempt"), "status", "started_event", "reason") == [("failed", None, "No such program.")]
+
+
+def test_what_a_check_found(tmp_path: Path) -> None:
+    check = "2026-10-01_213000_check"
+    common: dict[str, Any] = {"baseline_proven": True, "role": "eval", "endpoint": "http://127.0.0.1:1234/v1"}
+    found = [
+        ev.CheckedModel(
+            model="gemma-12b",
+            loaded=True,
+            status="reasoning_only",
+            content_chars=0,
+            ram_before_mb=4000.5,
+            ram_after_mb=12500.25,
+            ram_delta_mb=8499.75,
+            ram_back_mb=4001.0,
+            answered_by="gemma-12b",
+            loaded_models=("gemma-12b", "qwen-27b"),
+            context_length=8192,
+            seconds=31.25,
+            reset_verdict="verified",
+            evict_verdict="unverified",
+            memory_back=True,
+            verdict="warn",
+            problem="loaded beside it: qwen-27b",
+            remedy="close the other program",
+            **common,
+        ),
+        ev.CheckedModel(
+            model="nosuch",
+            loaded=False,
+            status="error",
+            content_chars=0,
+            ram_before_mb=None,
+            ram_after_mb=None,
+            ram_delta_mb=None,
+            ram_back_mb=None,
+            answered_by=None,
+            loaded_models=None,
+            context_length=None,
+            seconds=0.5,
+            reset_verdict="failed",
+            evict_verdict="failed",
+            memory_back=False,
+            verdict="fail",
+            problem="HTTP 404: no such model",
+            remedy="correct its id",
+            **{**common, "baseline_proven": False, "role": "judge", "endpoint": None},
+        ),
+    ]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        events = [journal.append(one, night=check, entry=number) for number, one in enumerate(found)]
+        other = journal.append(found[0], night="2026-10-02_213000_check", entry=0)
+        with journal.reader() as reader:
+            one, two = reader.checks(check)
+            assert [row["night"] for row in reader.checks()] == [check, check, "2026-10-02_213000_check"]
+            assert reader.nights() == [] and reader.unfinished_nights() == [], "a check is no night"
+    assert other.id == 3
+    assert one == {
+        "night": check,
+        "entry": 0,
+        "model_id": "gemma-12b",
+        "loaded": True,
+        "status": "reasoning_only",
+        "content_chars": 0,
+        "ram_before_mb": 4000.5,
+        "ram_after_mb": 12500.25,
+        "ram_delta_mb": 8499.75,
+        "ram_back_mb": 4001.0,
+        "baseline_proven": True,
+        "role": "eval",
+        "endpoint": "http://127.0.0.1:1234/v1",
+        "answered_by": "gemma-12b",
+        "loaded_models": ["gemma-12b", "qwen-27b"],
+        "context_length": 8192,
+        "seconds": 31.25,
+        "reset_verdict": "verified",
+        "evict_verdict": "unverified",
+        "memory_back": True,
+        "verdict": "warn",
+        "problem": "loaded beside it: qwen-27b",
+        "remedy": "close the other program",
+        "event": 1,
+        "at": events[0].at,
+    }
+    assert isinstance(one["loaded"], bool) and isinstance(one["memory_back"], bool)
+    missing = ("ram_before_mb", "ram_after_mb", "ram_delta_mb", "ram_back_mb", "endpoint", "answered_by")
+    assert columns([two], *missing, "loaded_models", "context_length") == [(None,) * 8]
+    names = ("entry", "model_id", "loaded", "baseline_proven", "memory_back", "verdict", "evict_verdict", "event")
+    assert columns([two], *names) == [(1, "nosuch", False, False, False, "fail", "failed", 2)]
 
 
 def test_unknown_kinds_change_nothing(story: Any) -> None:

@@ -75,13 +75,13 @@ def test_fault_2_a_changed_judge_works_on_a_copy_without_old_judgements(touchsto
     assert [row["judge"] for row in judgements(second)] == [new] * 4
     assert (second / "responses.jsonl").read_bytes() == (first / "responses.jsonl").read_bytes()
     assert shop.attempts(0, "eval") == [(1, "ok")]
-    # The same judge again: its own folder, its own judgements.
+    # Again, although it was ok: fresh judgements, and the good ones stay.
+    before = shop.files(second)
     assert shop.runq("rerun", "e0", "judge").returncode == 0
-    assert shop.bundle(0, "judge", 3) == second
-    # The first judge again: back to the first folder.
-    shop.write("judge.yaml", "endpoint: { base_url: http://127.0.0.1:9 }\nmodel: judge-a\n")
-    assert shop.night("--resume", "--only", "e0").returncode == 0
-    assert shop.bundle(0, "judge", 4) == first
+    third = shop.bundle(0, "judge", 3)
+    assert third == first.with_name(first.name + "_judge_a3")
+    assert shop.files(second) == before
+    assert shop.summary()["entries"][0]["bundle_dir"] == f"runs/{third.name}"
 
 
 def test_fault_2_the_same_judge_goes_on_where_it_was_cut_short(touchstone_queue):

@@ -121,7 +121,7 @@ class TestTheSuitesFindFaults:
             can_verify: bool = False
             endpoint_: str = "nonsense"
 
-            def endpoint(self):
+            def endpoint(self, env):
                 return self.endpoint_
 
             def reset(self, context):

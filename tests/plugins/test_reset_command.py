@@ -20,7 +20,7 @@ def test_exit_0_proves_nothing(tmp_path):
     outcome = backend.reset(make_context(tmp_path))
     assert (tmp_path / "evicted").exists()  # it ran in the queue's folder
     assert outcome.verdict == "unverified" and "does not prove" in outcome.reason and "verify" in outcome.remedy
-    assert backend.can_verify is False and backend.endpoint() is None
+    assert backend.can_verify is False and backend.endpoint({}) is None
     assert backend.loaded(make_context(tmp_path)) is None
 
 

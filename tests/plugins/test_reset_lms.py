@@ -8,6 +8,7 @@ import threading
 import psutil
 import pytest
 
+from runq.plugin import TellsContext
 from runq.testing import FakeClock, make_context
 from runq_plugins.reset import lms_cli, owner
 from runq_plugins.reset.lms import LmsReset
@@ -167,6 +168,26 @@ def test_loaded_lists_instances(serve, context):
     assert LmsReset(base_url=serve(Studio(QWEN, EMBED)).url).loaded(context) == ["qwen/qwen3-8b"]
 
 
+def test_context_lengths_by_instance_and_by_model(serve, context):
+    two = [{"id": "qwen/qwen3-8b:2", "config": {"context_length": 4096}}, {"id": "mine", "config": {}}]
+    twice = QWEN | {"loaded_instances": [*QWEN["loaded_instances"], *two]}
+    odd = EMBED | {"loaded_instances": [{"id": "nomic", "config": {"context_length": True}}, {"id": "bare"}]}
+    named = QWEN | {"key": "gemma", "loaded_instances": [{"id": "night", "config": {"context_length": 2048}}]}
+    backend = LmsReset(base_url=serve(Studio(twice, odd, named)).url)
+    assert isinstance(backend, TellsContext)
+    assert backend.context_lengths(context) == {
+        "qwen/qwen3-8b": 8192,
+        "qwen/qwen3-8b:2": 4096,
+        "gemma": 2048,
+        "night": 2048,
+    }
+
+
+def test_no_context_length_where_nobody_answers(serve, context, free_port):
+    assert LmsReset(base_url=f"http://127.0.0.1:{free_port}").context_lengths(context) == {}
+    assert LmsReset(base_url=serve(Studio(EMBED)).url).context_lengths(context) == {}
+
+
 # --- with real processes --------------------------------------------------------------------------------------------
 
 
@@ -248,6 +269,17 @@ def test_all_is_unloaded_and_listed_again(make_lms, by_cli, context):
     assert calls[0] == "daemon status --json" and calls.count("unload --all") == 1
     assert calls.count("ps --json") == 5  # before, while evicting, and three empty ones
     assert backend.loaded(context) == []
+
+
+def test_lms_tells_context_lengths_too_and_wakes_nothing_for_them(make_lms, by_cli, context):
+    entries = [PS | {"contextLength": 8192}, PS | {"identifier": "embed", "modelKey": "embed", "contextLength": "?"}]
+    lms = make_lms(models=entries, daemon={"status": "running"}, lies=True)
+    _, backend = by_cli(lms, timeout_s=0.5)
+    assert backend.context_lengths(context) == {"qwen/qwen3-8b": 8192}
+    down = make_lms(models=entries)
+    (down.place / "calls").unlink()
+    assert backend.context_lengths(context) == {}
+    assert down.calls() == ["daemon status --json"]
 
 
 def test_the_family_of_the_told_pid_proves_it(make_lms, by_cli, model_server):
@@ -354,7 +386,7 @@ def test_without_a_home_there_is_no_lms(monkeypatch):
     ],
 )
 def test_the_endpoint_is_the_server(written, endpoint):
-    assert LmsReset(base_url=written).endpoint() == endpoint
+    assert LmsReset(base_url=written).endpoint({}) == endpoint
 
 
 @pytest.mark.parametrize(

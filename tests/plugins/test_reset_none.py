@@ -11,5 +11,5 @@ def test_it_does_nothing_and_says_so(tmp_path):
     outcome = backend.reset(context)
     assert (outcome.verdict, outcome.reason) == ("unverified", "no reset is configured")
     assert backend.can_verify is False
-    assert backend.endpoint() is None and backend.loaded(context) is None
+    assert backend.endpoint({}) is None and backend.loaded(context) is None
     assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ import threading
 import psutil
 import pytest
 
+from runq.plugin import TellsContext
 from runq.testing import FakeClock, make_context
 from runq_plugins.reset import ollama as module
 from runq_plugins.reset.ollama import OllamaReset
@@ -159,6 +160,17 @@ def test_a_server_that_ends_in_the_middle_fails_and_keeps_what_is_known(reset):
     assert outcome.loaded_before == ("qwen3:8b",) and outcome.loaded_after is None
 
 
+def test_context_lengths_where_ollama_tells_them(serve, tmp_path):
+    context = make_context(tmp_path)
+    old = {key: value for key, value in LOADED.items() if key != "context_length"} | {"model": "old:1b"}
+    cloud = LOADED | {"model": "big:cloud"}
+    backend = OllamaReset(host=serve(Fake([LOADED, old, cloud])).url)
+    assert isinstance(backend, TellsContext)
+    assert backend.context_lengths(context) == {"qwen3:8b": 4096}
+    assert OllamaReset(host=serve(Fake([])).url).context_lengths(context) == {}
+    assert OllamaReset(host=serve(Fake((500, b"no"))).url).context_lengths(context) == {}
+
+
 def test_nobody_listening_could_not_be_asked(tmp_path, free_port):
     backend = OllamaReset(host=f"127.0.0.1:{free_port}")
     outcome = backend.reset(make_context(tmp_path))
@@ -289,10 +301,10 @@ def test_ollama_host_is_read_as_ollama_reads_it(text, url):
     assert ollama_url(text) == url
 
 
-def test_the_host_comes_from_the_option_else_from_the_environment(monkeypatch, tmp_path, serve):
-    monkeypatch.setenv("OLLAMA_HOST", "0.0.0.0:777")
-    assert OllamaReset().endpoint() == "http://127.0.0.1:777"
-    assert OllamaReset(host="h").endpoint() == "http://h:11434"
+def test_the_host_comes_from_the_option_else_from_the_environment(tmp_path, serve):
+    assert OllamaReset().endpoint({"OLLAMA_HOST": "0.0.0.0:777"}) == "http://127.0.0.1:777"
+    assert OllamaReset().endpoint({}) == "http://127.0.0.1:11434"
+    assert OllamaReset(host="h").endpoint({}) == "http://h:11434"
     served = serve(Fake([LOADED]))
     assert OllamaReset().loaded(make_context(tmp_path, env={"OLLAMA_HOST": served.url})) == ["qwen3:8b"]
 

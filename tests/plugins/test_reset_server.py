@@ -196,9 +196,9 @@ def test_a_server_that_dies_just_after_it_was_healthy_is_not_taken_for_up(serve,
 
 
 def test_the_endpoint_is_the_origin_of_the_health_url():
-    assert ServerReset(argv=("x",), port=8080).endpoint() == "http://127.0.0.1:8080"
+    assert ServerReset(argv=("x",), port=8080).endpoint({}) == "http://127.0.0.1:8080"
     server = ServerReset(argv=("x",), port=99, health_url="http://[::1]:{port}/v1/models")
-    assert server.endpoint() == "http://[::1]:99"
+    assert server.endpoint({}) == "http://[::1]:99"
     assert ServerReset.can_verify is True
 
 

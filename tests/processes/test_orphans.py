@@ -75,6 +75,18 @@ def test_another_journals_processes_are_left(stage, alive):
     assert alive(child.pid)
 
 
+def test_only_the_nights_that_are_named_are_swept(stage, alive):
+    """A copied runs folder has the uuid of its original, where a night may be running."""
+    child = stage.start("step", "say('ready')\nlinger()")
+    stage.heard("ready")
+    night = child.mark.split("/")[1]
+    assert sweep(stage.uuid, [], nights=["1999-01-01_000000"]) == Ended()
+    assert sweep(stage.uuid, [], nights=[night[:-1]]) == Ended()
+    assert sweep(stage.uuid, [], nights=[]) == Ended()
+    assert alive(child.pid)
+    assert sweep(stage.uuid, [], nights=[night]).ended_pids == (child.pid,)
+
+
 @pytest.mark.parametrize("change", ["created_at", "boot_id", "nothing"])
 def test_a_recorded_pid_is_believed_only_with_its_creation_and_boot(stage, alive, change):
     child = stage.start("step", "say('ready')\nlinger()", marked=False)

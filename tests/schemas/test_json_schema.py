@@ -66,7 +66,7 @@ ACCEPTED = [
     "entries: [{model: m, reset_command: ''}]",
     "entries: [{model: m, reset_command: [a, 1]}]",
     "entries: [{model: m, stall_timeout_s: 0.5, step_timeout_s: {eval_s: 1, judge: 2}, retries: 0}]",
-    "entries: [{model: m, stall_timeout_s: {a: 1}, env: {A: 1, B: ~, C: true, D: x}, reset_before: []}]",
+    "entries: [{model: m, stall_timeout_s: {a: 1}, env: {A: 1, B: ~, C: true, D: x}, reset_before: [a]}]",
     "entries: [{model: m, settle: {timeout_s: 1, plateau_polls: 1}, harness: command, on_dirty: stop}]",
 ]
 REFUSED = [

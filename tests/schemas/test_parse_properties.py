@@ -42,7 +42,7 @@ settles = st.fixed_dictionaries(
 shared: dict[str, Any] = {
     "probes": st.lists(names, min_size=1, max_size=3),
     "settle": settles,
-    "reset_before": st.lists(names, max_size=2),
+    "reset_before": st.lists(names, min_size=1, max_size=2),
     "harness": names,
     "step_timeout_s": st.dictionaries(st.sampled_from(["eval", "judge", "x"]), seconds, max_size=3),
     "stall_timeout_s": seconds | st.dictionaries(names, seconds, max_size=2),

@@ -1,6 +1,7 @@
 """Plugins that are told what to do: an endpoint that is a file with a number of MB, and ones that raise."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,7 +34,7 @@ class FakeReset:
     bad: str = ""
     bad_details: bool = False
 
-    def endpoint(self) -> str | None:
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
         return None
 
     def reset(self, context: ResetContext) -> ResetOutcome:
@@ -57,6 +58,31 @@ class FakeProbe:
     def read_mb(self) -> float:
         fail(self.bad)
         return float(self.bad or Path(self.file).read_text())
+
+
+@attrs.frozen(kw_only=True)
+class HeldProbe:
+    """What a stand-in and its children really hold: the resident set of the process in ``pid_file`` and below it.
+
+    Whatever else the machine does while the tests run is not in it.
+    """
+
+    formula: ClassVar[str] = "RSS of one process tree, in MB (2**20 bytes)"
+    pid_file: str = "host.pid"
+
+    def read_mb(self) -> float:
+        import psutil
+
+        try:
+            top = psutil.Process(int(Path(self.pid_file).read_text()))
+            tree = [top, *top.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return 0.0
+        held = 0
+        for process in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                held += process.memory_info().rss
+        return held / 2**20
 
 
 @attrs.frozen(kw_only=True)

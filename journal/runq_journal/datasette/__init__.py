@@ -1,4 +1,4 @@
-"""What Datasette is told about a journal."""
+"""What Datasette is told about a journal, and the pages it shows of it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from pathlib import Path
 
 
 def metadata_path() -> Path:
-    """The file for Datasette's ``--metadata``: titles, descriptions, units and queries."""
-    return Path(str(files("runq_journal") / "datasette" / "metadata.yaml"))
+    """The file for Datasette's ``--metadata``: titles, the tables' columns and the queries.
+
+    What the views and their columns mean is added by the plugin, from the views' own files.
+    """
+    return _own("metadata.yaml")
 
 
 def plugins_path() -> Path:
     """The folder for Datasette's ``--plugins-dir``."""
-    return Path(str(files("runq_journal") / "datasette" / "plugins"))
+    return _own("plugins")
+
+
+def templates_path() -> Path:
+    """The folder for Datasette's ``--template-dir``."""
+    return _own("templates")
+
+
+def static_path() -> Path:
+    """The folder that Datasette's ``--static`` mounts as ``runq``: the style sheet."""
+    return _own("static")
+
+
+def _own(name: str) -> Path:
+    return Path(str(files("runq_journal") / "datasette" / name))

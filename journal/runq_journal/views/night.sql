@@ -10,6 +10,7 @@
 --   started_at    when its first plan was made, UTC, ISO 8601
 --   finished_at   when it finished, UTC, ISO 8601; null while it has not
 --   last_at       when its last event was written, UTC, ISO 8601
+--   first_event   number of its first event
 --   last_event    number of its last event
 --   seconds       from its first event to its last, in seconds
 --   resumes       how often it was resumed
@@ -28,6 +29,7 @@ SELECT
   first.at AS started_at,
   CASE word.kind WHEN 'night.finished' THEN word.at END AS finished_at,
   last.at AS last_at,
+  opening.id AS first_event,
   last.id AS last_event,
   round((julianday(last.at) - julianday(opening.at)) * 86400, 3) AS seconds,
   (

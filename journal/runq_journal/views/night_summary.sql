@@ -15,6 +15,7 @@
 --   started_at    when its first plan was made, UTC, ISO 8601
 --   finished_at   when it finished, UTC, ISO 8601; null while it has not
 --   last_at       when its last event was written, UTC, ISO 8601
+--   first_event   number of its first event
 --   last_event    number of its last event
 --   seconds       from its first event to its last, in seconds
 --   resumes       how often it was resumed
@@ -34,6 +35,7 @@ SELECT
   night.started_at,
   night.finished_at,
   night.last_at,
+  night.first_event,
   night.last_event,
   night.seconds,
   night.resumes

@@ -5,7 +5,7 @@
 --   entry           entry id, from 0
 --   step            the step's name
 --   attempt         the last attempt, from 1
---   status          running, ok, failed, timeout, stalled or interrupted
+--   status          running, ok, failed, timeout, stalled or interrupted; skipped when it was to run again and could not
 --   reason          why it is not ok, one sentence
 --   identity        versioned hash of what decides the step's result
 --   identity_parts  what went into that hash (JSON)
@@ -20,7 +20,15 @@ SELECT
   started.entry,
   started.step,
   started.attempt,
-  CASE WHEN finished.id IS NULL THEN 'running' ELSE json_extract(finished.data, '$.status') END AS status,
+  CASE
+    WHEN EXISTS (
+      SELECT 1 FROM event AS other
+      WHERE other.night = started.night AND other.entry = started.entry AND other.step = started.step
+        AND other.kind = 'step.skipped' AND other.id > started.id
+    ) THEN 'skipped'
+    WHEN finished.id IS NULL THEN 'running'
+    ELSE json_extract(finished.data, '$.status')
+  END AS status,
   nullif(json_extract(finished.data, '$.reason'), '') AS reason,
   json_extract(started.data, '$.identity') AS identity,
   json_extract(started.data, '$.identity_parts') AS identity_parts,

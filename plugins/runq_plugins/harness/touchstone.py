@@ -63,6 +63,10 @@ class TouchstoneHarness:
             )
         return steps
 
+    def step_names(self) -> Sequence[str]:
+        """``eval`` and ``judge``: touchstone's own files time a judge also where no entry has one."""
+        return ("eval", "judge")
+
     def targets(self, entry: Entry) -> Sequence[Target]:
         """The entry's model and the judge's, each on the endpoint of its configuration."""
         return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -52,7 +52,7 @@ class CommandReset:
         """Whether a `verify` command is given."""
         return self.verify is not None
 
-    def endpoint(self) -> str | None:
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
         """None: a command does not say which endpoint it touches."""
         return None
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -54,12 +54,34 @@ class Complaint(Exception):
 
 @attrs.frozen(kw_only=True)
 class Resident:
-    """Something loaded. ``id`` is what evicts it, ``model`` the model's name; ``size_mb`` ``None`` when unknown."""
+    """Something loaded. ``None`` where the server does not tell.
+
+    Args:
+        id: what evicts it.
+        model: the model's name.
+        size_mb: its size in MB.
+        context_length: tokens of context it is loaded with.
+        note: something about it, for a reason that a person reads.
+    """
 
     id: str
     model: str
     size_mb: float | None = None
+    context_length: int | None = None
     note: str = ""
+
+
+def whole(value: object) -> int | None:
+    """The positive whole number that a server's JSON holds; ``None`` for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def context_lengths(residents: Sequence[Resident]) -> Mapping[str, int]:
+    """Tokens of context by id and by model name; an id comes first where two instances share a model."""
+    told = [(resident, resident.context_length) for resident in residents if resident.context_length is not None]
+    return {resident.model: length for resident, length in reversed(told)} | {
+        resident.id: length for resident, length in told
+    }
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from urllib3.util import parse_url
 from runq.plugin import ResetContext, ResetOutcome
 from runq_plugins.options import http_url, not_empty, positive
 from runq_plugins.reset import owner
-from runq_plugins.reset.eviction import Deadline, Unasked, evict_all
+from runq_plugins.reset.eviction import Deadline, Resident, Unasked, context_lengths, evict_all
 from runq_plugins.reset.lms_cli import CliRegistry, find_lms
 from runq_plugins.reset.lms_rest import RestRegistry
 
@@ -56,7 +56,7 @@ class LmsReset:
         metadata={"description": "Environment variable that holds LM Studio's API token, where it wants one."},
     )
 
-    def endpoint(self) -> str | None:
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
         """LM Studio's server."""
         return self._base()
 
@@ -72,9 +72,18 @@ class LmsReset:
 
     def loaded(self, context: ResetContext) -> Sequence[str] | None:
         """The ids of the loaded instances. Never starts LM Studio."""
+        residents = self._residents(context)
+        return None if residents is None else [resident.id for resident in residents]
+
+    def context_lengths(self, context: ResetContext) -> Mapping[str, int]:
+        """The context length of each loaded instance, by instance id and by model. Never starts LM Studio."""
+        return context_lengths(self._residents(context) or ())
+
+    def _residents(self, context: ResetContext) -> Sequence[Resident] | None:
+        """What is loaded; ``None`` when it cannot be told."""
         deadline = Deadline(context.clock, context.clock() + self.timeout_s)
         try:
-            return [resident.id for resident in self._rest(context).residents(deadline)]
+            return self._rest(context).residents(deadline)
         except Unasked:
             pass
         cli = self._cli(context)
@@ -82,7 +91,7 @@ class LmsReset:
             return None
         try:
             running, _ = cli.daemon(deadline)
-            return [resident.id for resident in cli.residents(deadline)] if running else []
+            return cli.residents(deadline) if running else ()
         except Unasked:
             return None
 

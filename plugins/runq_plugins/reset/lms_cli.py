@@ -18,7 +18,7 @@ import psutil
 
 from runq_plugins.program import CannotStart, ProgramResult, run_bounded
 from runq_plugins.reset import owner
-from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked
+from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked, whole
 from runq_plugins.reset.lms_rest import MARKERS, family_owners, is_worker
 
 
@@ -93,6 +93,7 @@ class CliRegistry:
                 id=identifier,
                 model=str(item.get("modelKey", identifier)),
                 size_mb=size / owner.MB if isinstance(size, (int, float)) and not isinstance(size, bool) else None,
+                context_length=whole(item.get("contextLength")),
             )
             found.append((resident, item.get("deviceIdentifier") is None))
         return found

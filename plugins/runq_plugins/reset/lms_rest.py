@@ -15,7 +15,7 @@ from urllib3.util import parse_url
 
 from runq.plugin import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
 from runq_plugins.reset import owner
-from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked
+from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked, whole
 
 MARKERS = ("llmster", "llmworker", "lm studio", "lm-studio", "lmstudio")
 """Parts of the names and program paths of LM Studio's processes: the app, the headless `llmster`, and the workers
@@ -132,6 +132,12 @@ def _of_model(model: Any, reply: HttpReply) -> list[Resident]:
                 id=identifier,
                 model=str(model.get("key", identifier)),
                 size_mb=size / owner.MB if isinstance(size, (int, float)) and not isinstance(size, bool) else None,
+                context_length=_context_length(instance),
             )
         )
     return found
+
+
+def _context_length(instance: Mapping[str, Any]) -> int | None:
+    config = instance.get("config")
+    return whole(config.get("context_length")) if isinstance(config, dict) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -16,7 +16,7 @@ class NoReset:
 
     can_verify: ClassVar[bool] = False
 
-    def endpoint(self) -> str | None:
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
         """None: no endpoint is touched."""
         return None
 

@@ -7,8 +7,7 @@ api/types.go (`ProcessModelResponse`). The command line is not used: on macOS it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -19,7 +18,16 @@ from urllib3.util import parse_url
 from runq.plugin import Garbage, HttpFailure, HttpReply, ResetContext, ResetOutcome, TimedOut, Unreachable, request_json
 from runq_plugins.options import positive, url_problem
 from runq_plugins.reset import owner
-from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked, evict_all
+from runq_plugins.reset.eviction import (
+    Busy,
+    Complaint,
+    Deadline,
+    Resident,
+    Unasked,
+    context_lengths,
+    evict_all,
+    whole,
+)
 from runq_plugins.reset.ollama_host import ollama_url
 
 _WHO = "Ollama"
@@ -105,9 +113,9 @@ class OllamaReset:
         default=120.0, validator=positive, metadata={"description": "Seconds the whole reset may take."}
     )
 
-    def endpoint(self) -> str | None:
-        """Ollama's URL, `OLLAMA_HOST` of runq's own environment included."""
-        return self._url(os.environ.get("OLLAMA_HOST", ""))
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
+        """Ollama's URL, `OLLAMA_HOST` of the environment included."""
+        return self._url(env.get("OLLAMA_HOST", ""))
 
     def reset(self, context: ResetContext) -> ResetOutcome:
         """Evict what is listed, wait for an empty list, and look whether the runners are gone."""
@@ -122,9 +130,17 @@ class OllamaReset:
 
     def loaded(self, context: ResetContext) -> Sequence[str] | None:
         """The names that `GET /api/ps` lists; ``None`` when it cannot be asked."""
+        residents = self._residents(context)
+        return None if residents is None else [resident.id for resident in residents]
+
+    def context_lengths(self, context: ResetContext) -> Mapping[str, int]:
+        """The context length of each loaded model, which `GET /api/ps` has since Ollama 0.9.7."""
+        return context_lengths(self._residents(context) or ())
+
+    def _residents(self, context: ResetContext) -> Sequence[Resident] | None:
         deadline = Deadline(context.clock, context.clock() + self.timeout_s)
         try:
-            return [resident.id for resident in self._registry(context).residents(deadline)]
+            return self._registry(context).residents(deadline)
         except Unasked:
             return None
 
@@ -158,6 +174,7 @@ def _models(reply: HttpReply) -> tuple[Resident, ...]:
                     id=name,
                     model=name,
                     size_mb=size / owner.MB if isinstance(size, int) and not isinstance(size, bool) else None,
+                    context_length=whole(model.get("context_length")),
                     note="Stopping..., a request may still be open" if _expired(model.get("expires_at")) else "",
                 )
             )

@@ -86,7 +86,7 @@ class ServerReset:
         metadata={"description": "Environment variables for the server, beside those of the entry."},
     )
 
-    def endpoint(self) -> str | None:
+    def endpoint(self, env: Mapping[str, str]) -> str | None:
         """Scheme, host and port of the health URL."""
         url = parse_url(self._health_url())
         return f"{url.scheme}://{url.netloc}"

@@ -1,0 +1,70 @@
+"""The pages that Datasette has not: a night and an entry; and the values of the front page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from datasette.utils import tilde_decode
+from datasette.utils.asgi import NotFound, Response
+
+from runq_journal.datasette.about import DATABASE
+from runq_journal.datasette.pages import Pages, in_one_go
+from runq_journal.datasette.starter import starter
+from runq_journal.view_rows import Row
+
+
+async def ask(datasette: Any, question: Callable[[Pages], Row | None]) -> Row | None:
+    """Ask the journal in one of Datasette's threads."""
+    database = datasette.databases[DATABASE]
+    told_by = starter(datasette.version_note)
+
+    def answer(conn: Any) -> Row | None:
+        return in_one_go(conn, lambda: question(Pages(conn, Path(database.path), told_by)))
+
+    found: Row | None = await database.execute_fn(answer)
+    return found
+
+
+async def front(datasette: Any) -> Row:
+    """The front page's values, and the queries and tables it leads to."""
+    database = datasette.databases[DATABASE]
+    about = datasette.metadata()["databases"][DATABASE]
+    present = {*await database.table_names(), *await database.view_names()}
+    return {
+        **(await ask(datasette, Pages.front) or {}),
+        "queries": about["queries"],
+        "tables": {
+            name: table for name, table in sorted(about["tables"].items()) if name in present and "hidden" not in table
+        },
+        "journal": database.path,
+    }
+
+
+async def night(request: Any, datasette: Any) -> Any:
+    """``/night/NIGHT``."""
+    name = tilde_decode(request.url_vars["night"])
+    found = await ask(datasette, lambda pages: pages.night(name))
+    return await _page(datasette, request, "night.html", found, f"There is no night {name!r}")
+
+
+async def entry(request: Any, datasette: Any) -> Any:
+    """``/night/NIGHT/eENTRY``."""
+    name, number = tilde_decode(request.url_vars["night"]), int(request.url_vars["entry"])
+    found = await ask(datasette, lambda pages: pages.entry(name, number))
+    return await _page(datasette, request, "entry.html", found, f"There is no entry e{number} of night {name!r}")
+
+
+ROUTES = (
+    (r"^/night/(?P<night>[^/]+)$", night),
+    # At most as many digits as a SQLite integer surely holds.
+    (r"^/night/(?P<night>[^/]+)/e(?P<entry>[0-9]{1,18})$", entry),
+)
+"""Where the pages are."""
+
+
+async def _page(datasette: Any, request: Any, template: str, found: Row | None, missing: str) -> Any:
+    if found is None:
+        raise NotFound(missing)
+    return Response.html(await datasette.render_template(template, found, request=request))

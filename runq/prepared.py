@@ -1,0 +1,81 @@
+"""A queue file ready to run: entries with their plugins, paths and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from runq.bounded_probe import BoundedProbe
+from runq.plugin import Entry, Harness, ResetBackend, Step
+from runq_schemas.events import UsedPlugin
+from runq_schemas.queue import EntrySpec, QueueSpec
+
+
+@attrs.frozen(kw_only=True)
+class PreparedEntry:
+    """An entry with its plugins. ``entry.id`` is the position until the night gives it its number."""
+
+    spec: EntrySpec
+    entry: Entry
+    harness: Harness
+    reset: ResetBackend
+    endpoint: str | None
+    probes: Mapping[str, BoundedProbe]
+    steps: tuple[Step, ...]
+    timeouts_s: Mapping[str, float]
+    stalls_s: Mapping[str, float | None]
+    reset_before: frozenset[str]
+    pack_id: str
+    env: Mapping[str, str] = attrs.field(repr=False)
+
+    def settings(self) -> dict[str, Any]:
+        """Every resolved setting as JSON data, plugin options included; may hold secrets."""
+        return {
+            "reset": _plugin_settings(self.spec.reset.name, self.reset),
+            "probes": [_plugin_settings(label, bounded.probe) for label, bounded in self.probes.items()],
+            "harness": _plugin_settings(self.spec.harness.name, self.harness),
+            "settle": attrs.asdict(self.spec.settle),
+            "reset_before": sorted(self.reset_before),
+            "step_timeout_s": dict(self.timeouts_s),
+            "stall_timeout_s": dict(self.stalls_s),
+            "retries": self.spec.retries,
+            "retry_wait_s": self.spec.retry_wait_s,
+            "cooldown_s": self.spec.cooldown_s,
+            "env": {str(name): str(value) for name, value in self.env.items()},
+            "on_dirty": self.spec.on_dirty,
+        }
+
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints the entry uses, for the locks."""
+        asked = [target.base_url for target in self.harness.targets(self.entry)]
+        return tuple(dict.fromkeys([*([self.endpoint] if self.endpoint else []), *asked]))
+
+
+@attrs.frozen(kw_only=True)
+class PreparedQueue:
+    """A queue file ready to run."""
+
+    spec: QueueSpec
+    base_dir: Path
+    entries: tuple[PreparedEntry, ...]
+    plugins: tuple[UsedPlugin, ...]
+
+
+def _plugin_settings(name: str, plugin: Any) -> dict[str, Any]:
+    fields = {field.alias: getattr(plugin, field.name) for field in attrs.fields(type(plugin)) if field.init}
+    return {"name": name, **_plain(fields)}
+
+
+def _plain(value: Any) -> Any:
+    if attrs.has(type(value)):
+        return _plain(attrs.asdict(value, recurse=False))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value)
