@@ -208,7 +208,8 @@ def commands() -> str:
     """Every command with its arguments and options, from the live commands."""
     from runq.cli import COMMANDS, cli
 
-    context = click.Context(cli, info_name="runq")
+    # With the group's settings: click keeps a command's help option as it first made it, in this process for good.
+    context = click.Context(cli, info_name="runq", **cli.context_settings)
     parts = [f"### `runq`\n\n{_help(cli)}\n\n{_options(cli, context)}"]
     for name in COMMANDS:
         command = cli.get_command(context, name)

@@ -31,7 +31,11 @@ SETTINGS = {
 
 
 def datasette_argv(journal: Path, *, port: int, open_browser: bool = False) -> list[str]:
-    """Datasette's command line: the journal by its plain path (``-i`` would ignore the WAL of a running night)."""
+    """Datasette's command line: the journal by its plain path (``-i`` would ignore the WAL of a running night).
+
+    Only where the folder cannot be written it is ``-i``: nobody writes there, and SQLite could not make the ``-shm``
+    file that reading any other way takes.
+    """
     from runq_journal.datasette import metadata_path, plugins_path, static_path, templates_path
 
     return [
@@ -39,6 +43,7 @@ def datasette_argv(journal: Path, *, port: int, open_browser: bool = False) -> l
         "-m",
         "datasette",
         "serve",
+        *([] if os.access(journal.parent, os.W_OK) else ["-i"]),
         str(journal),
         "--host",
         HOST,

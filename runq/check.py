@@ -86,7 +86,7 @@ def run_check(
     with opened_journal(queue, runs, started, interrupts) as journal:
         with journal.reader() as reader:
             taken = frozenset(row["night"] for row in reader.nights())
-        check = f"{paths.new_night_id(started, runs, taken)}_check"
+        check = paths.check_id(paths.new_night_id(started, runs, taken))
         context = CheckContext(
             recorder=Recorder(journal=journal, night=check, observer=observer or Silent()),
             interrupts=interrupts,
@@ -122,4 +122,4 @@ def run_check(
             context.servers.stop_all()
         failed = sum(row.verdict == "fail" for row in rows)
         context.recorder.event(CheckFinished(failed=failed, interrupted=interrupted or ""))
-    return CheckResult(check=check, folder=runs / check, rows=tuple(rows), interrupted=interrupted)
+    return CheckResult(check=check, folder=context.queue_dir, rows=tuple(rows), interrupted=interrupted)

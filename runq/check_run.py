@@ -255,10 +255,9 @@ class CheckRun:
     def _offered(self, item: CheckItem, answer: ChatAnswer, loaded: tuple[str, ...] | None) -> tuple[str, ...]:
         """The ids the server offers, asked for only where a remedy may need them."""
         target, asked = item.target, item.prepared.entry.model.id
-        named = [answer.model] if answer.model else []
-        right = all(same_model(asked, name) for name in named)
-        listed = loaded is None or any(same_model(asked, name) for name in loaded)
-        if target is None or (answer.status != "error" and right and listed):
+        right = not answer.model or same_model(asked, answer.model)
+        is_listed = loaded is None or any(same_model(asked, name) for name in loaded)
+        if target is None or (answer.status != "error" and right and is_listed):
             return ()
         try:
             reply = request_json(

@@ -30,6 +30,7 @@ EPILOG = """
 \b
 A first night:
   runq plan queue.yaml      what would run, every setting resolved
+  runq check queue.yaml     load and ask every model once, before the first real night
   runq night queue.yaml     run it; Ctrl-C stops, --resume goes on
   runq status               how far it is, from any terminal
   runq browse               all nights in the browser
@@ -81,7 +82,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest command for a mistyped one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)

@@ -213,7 +213,8 @@ def _nothing_left(
         outdated = bool(reader.todo(night)) or planned != {work.prepared.entry.id for work in works}
     if outdated and request.only is None:
         _start(context, request, works, started)
-    if not finished or (outdated and request.only is None):
+        _finished(context)
+    elif not outdated and not finished:
         _finished(context)
     write_summary(context)
 

@@ -13,6 +13,8 @@ JOURNAL_NAME = "journal.db"
 
 _NOT_SLUG = re.compile(r"[^A-Za-z0-9._-]+")  # touchstone's rule
 
+_CHECK = "_check"
+
 MAX_SLUG_CHARS = 80
 """Two slugs and the rest of a bundle's name stay below the 255 bytes that file systems allow."""
 
@@ -91,9 +93,14 @@ def new_night_id(now: datetime, runs: Path, taken: frozenset[str]) -> str:
         number += 1
 
 
+def check_id(night: str) -> str:
+    """The id of a check that starts when a night of this id would."""
+    return f"{night}{_CHECK}"
+
+
 def queue_dir(runs: Path, night: str) -> Path:
-    """Where a night's summaries and logs are."""
-    return runs / f"{night}_queue"
+    """Where a night's summaries and logs are; a check's are in the folder of its id."""
+    return runs / (night if night.endswith(_CHECK) else f"{night}_queue")
 
 
 def bundle_dir(runs: Path, night: str, entry: int, model_id: str, pack: str, *, attempt: int) -> Path:

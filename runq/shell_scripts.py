@@ -2,7 +2,7 @@
 
 They speak click's protocol (`_RUNQ_COMPLETE=bash_complete` and so on), and differ from the scripts that click makes in
 what a prompt shows: an error stays silent, a queue file is a YAML file with folders on the way to it, a comma may stand
-in a value, the order is runq's (nights: the newest first) in fish too, and bash 3.2, which macOS has, works.
+in a value, and the order is runq's (nights: the newest first) in fish too. bash does without what 3.2, macOS's, lacks.
 """
 
 from __future__ import annotations

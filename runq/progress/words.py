@@ -58,7 +58,7 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
         case events.NightInterrupted():
             return f"night interrupted: {event.reason}"
         case events.CheckStarted():
-            return f"check started: {len(event.models)} models"
+            return f"check started: {len(event.models)} model{'s' * (len(event.models) != 1)}"
         case events.CheckedModel():
             return _checked(event)
         case events.CheckFinished():
@@ -107,4 +107,4 @@ def _finished(event: events.StepFinished, step: str) -> str:
 def _checked(event: events.CheckedModel) -> str:
     delta = "" if event.ram_delta_mb is None else f" [{round(event.ram_delta_mb):+d} MB]"
     problem = f" - {event.problem}" if event.problem else ""
-    return f"{event.model}: {event.verdict}, {event.status}{delta}{problem}"
+    return f"{event.model}: {event.verdict} (answer {event.status}){delta}{problem}"

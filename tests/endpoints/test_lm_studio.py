@@ -33,6 +33,7 @@ def assert_a_clean_night(shop: Any, models: list[str]) -> None:
     assert shop.events("warning") == []
 
 
+@pytest.mark.slow
 def test_three_entries_by_rest(host: Any, asking: Any) -> None:
     studio = host("lms")
     shop = asking(studio.url, MODELS, by_rest(studio.url), memory=HELD, of=studio, wait_s=1.2)
@@ -41,6 +42,7 @@ def test_three_entries_by_rest(host: Any, asking: Any) -> None:
     assert unloaded == MODELS[:2]
 
 
+@pytest.mark.slow
 def test_three_entries_by_lms(host: Any, lms: Any, asking: Any) -> None:
     studio = host("lms", "no_rest")
     program = lms(studio)
@@ -123,6 +125,7 @@ def processes_of(program: Any) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_absent_down_and_hanging_have_three_remedies_and_cost_no_entry(
     workshop_class: Any, host: Any, lms: Any, asking: Any, free_port: int
 ) -> None:
@@ -149,7 +152,7 @@ def test_absent_down_and_hanging_have_three_remedies_and_cost_no_entry(
 
     absent, absent_warnings, seconds = night(f"base_url: '{dead}'")
     assert absent["verdict"] == "failed" and "could not be asked" in absent["reason"]
-    assert "lms server start" in absent["remedy"]
+    assert "`lms` is neither on the PATH nor in LM Studio's folder" in absent["remedy"]
     assert [one["remedy"] for one in absent_warnings] == [absent["remedy"]]
     assert seconds < 15
 
@@ -158,7 +161,9 @@ def test_absent_down_and_hanging_have_three_remedies_and_cost_no_entry(
     # Proven not to run: nothing is loaded. The endpoint that the steps use is another one, which this cannot say.
     assert (down["verdict"], down["loaded_before"], down["loaded_after"]) == ("verified", [], [])
     assert set(program.calls()) == {"daemon status --json"} and not program.started_something()
-    assert down_warnings == [] and seconds < 15
+    assert down["reason"] == "LM Studio does not run, so nothing is loaded"
+    assert down["remedy"] == "if the steps need it, start it with `lms server start`"
+    assert [one["remedy"] for one in down_warnings] in ([], [down["remedy"]]) and seconds < 15
 
     (program.place / "hang").write_text("daemon")
     hanging, hanging_warnings, seconds = night(f"base_url: '{dead}', binary: '{program.binary}'")
@@ -168,4 +173,5 @@ def test_absent_down_and_hanging_have_three_remedies_and_cost_no_entry(
     assert [one["remedy"] for one in hanging_warnings] == ["restart LM Studio"]
     assert hanging["seconds"] < 3 + 5
     assert processes_of(program) == []
+    assert len({absent["remedy"], down["remedy"], hanging["remedy"]}) == 3
     assert not program.started_something() and set(program.calls()) == {"daemon status --json"}

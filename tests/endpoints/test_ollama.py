@@ -11,6 +11,7 @@ from .conftest import SYSTEM
 MODELS = ["qwen3:8b", "gemma3:4b", "phi4:14b"]
 
 
+@pytest.mark.slow
 def test_three_entries_each_loaded_alone_and_proven_gone(host: Any, asking: Any) -> None:
     ollama = host("ollama")
     shop = asking(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,12 @@ _JSON = "(JSON)"
 
 
 def metadata() -> dict[str, Any]:
-    """Metadata of every view, and all of the file; a new dictionary each time, because Datasette writes into it."""
+    """Metadata of every view, and all of the file; a copy each time, because Datasette writes into it."""
+    return deepcopy(_metadata())
+
+
+@cache  # Datasette asks dozens of times for a page
+def _metadata() -> dict[str, Any]:
     told: dict[str, Any] = parse_metadata(metadata_path().read_text(encoding="utf-8"))
     tables = told["databases"][DATABASE]["tables"]
     for view in views():

@@ -11,7 +11,16 @@ from runq_journal.datasette import links
 from runq_journal.datasette.about import json_columns
 from runq_journal.datasette.words import badge, duration, megabytes, moment, pretty
 
-_BADGES = {"status", "state", "verdict", "reset_verdict", "evict_verdict", "settle_status", "eval_status", "judge_status"}
+_BADGES = {
+    "status",
+    "state",
+    "verdict",
+    "reset_verdict",
+    "evict_verdict",
+    "settle_status",
+    "eval_status",
+    "judge_status",
+}
 _YES_NO = {"baseline_proven", "loaded", "memory_back", "run"}
 _PATHS = {"log", "bundle", "bundle_dir", "queue_path", "queue_dir"}
 _HASHES = {"hash", "prev_hash", "identity", "queue_sha256"}
@@ -56,7 +65,7 @@ def _hash(value: object) -> Markup:
 
 
 def _yes_no(value: object) -> Markup:
-    return Markup('<span class="badge good">yes</span>' if value else '<span class="badge odd">no</span>')
+    return Markup('<span class="badge {}">{}</span>').format(*(("good", "yes") if value else ("odd", "no")))
 
 
 def _log(value: object) -> Markup:

@@ -23,6 +23,9 @@ the models worth a night above."""
 RELEASE_WAIT_S = 10.0
 """Seconds for the processes to let go once the list is empty; Ollama's own waiting is 5 (server/sched.go)."""
 
+NO_LMS = "`lms` is neither on the PATH nor in LM Studio's folder: give its path as `binary`"
+"""It could tell whether LM Studio runs; cron, systemd and launchd miss it on the PATH."""
+
 _WHO = "LM Studio"
 
 
@@ -98,7 +101,8 @@ class LmsReset:
     def _reset_by_cli(self, context: ResetContext, deadline: Deadline, problem: Unasked) -> ResetOutcome:
         cli = self._cli(context)
         if cli is None:
-            return ResetOutcome(verdict="failed", reason=problem.reason, remedy=problem.remedy)
+            remedy = f"{problem.remedy}; {NO_LMS}" if self._is_local() else problem.remedy
+            return ResetOutcome(verdict="failed", reason=problem.reason, remedy=remedy)
         try:
             running, pid = cli.daemon(deadline)
         except Unasked as second:
@@ -111,8 +115,8 @@ class LmsReset:
             verdict="unverified" if doubt else "verified",
             loaded_before=(),
             loaded_after=(),
-            reason=doubt,
-            remedy="end that process" if doubt else "",
+            reason=doubt or "LM Studio does not run, so nothing is loaded",
+            remedy="end that process" if doubt else "if the steps need it, start it with `lms server start`",
             details={"running": False, **evidence.details()},
         )
 
@@ -134,9 +138,12 @@ class LmsReset:
         headers: Mapping[str, str] = {"Authorization": f"Bearer {token}"} if token else {}
         return RestRegistry(base_url=self._base(), headers=headers, sleep=context.sleep)
 
+    def _is_local(self) -> bool:
+        return owner.is_local(parse_url(self._base()).host or "")
+
     def _cli(self, context: ResetContext) -> CliRegistry | None:
         """`lms` speaks to the LM Studio of this machine, so it is no help with another's."""
-        if not owner.is_local(parse_url(self._base()).host or ""):
+        if not self._is_local():
             return None
         binary = self.binary or find_lms(context.env)
         if binary is None:
