@@ -139,7 +139,10 @@ class EndpointReady:
             ),
             entry=entry,
         )
-        if outcome.verdict == "unverified" and outcome.remedy and not backend.can_verify:
+        # What `on_dirty` speaks of is warned of there. Here is what else the backend advises: a verification that could
+        # be configured, a server that does not run and so has nothing loaded.
+        advises = outcome.verdict == "verified" or not backend.can_verify
+        if outcome.remedy and outcome.verdict != "failed" and advises:
             recorder.warn(outcome.reason, outcome.remedy, entry=entry)
         return outcome
 

@@ -36,6 +36,9 @@ def command(queue: Path, timeout_s: float, runs: Path | None, base_dir: Path | N
     For each: evict what is loaded and prove it, wait until memory is back, load the model by one tiny request, compare
     the model that answered with the one asked for, evict it again, prove that its memory came back. Takes about as
     long as loading each model once. Exit code 1 when any model fails.
+
+    --timeout bounds the load and the answer; evicting and settling have their own limits, `timeout_s` of the reset
+    backend and of `settle` in the queue file.
     """
     from runq.check import run_check
     from runq.check_report import to_json, write

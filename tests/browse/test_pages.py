@@ -69,7 +69,7 @@ def test_the_front_page_shows_last_nights_table(golden: Browse) -> None:
 
 def test_the_front_page_says_what_is_left_and_the_command_that_goes_on(golden: Browse) -> None:
     page = golden.page("/")
-    assert page.tables["Steps that a resume runs"][1:] == [
+    assert page.tables["Steps to run"][1:] == [
         ["e2", "slow-70b", "eval", "timeout", "it timed out"],
         ["e1", "broken-1b", "eval", "failed", "it failed"],
         ["e1", "broken-1b", "judge", "skipped", "it was skipped"],

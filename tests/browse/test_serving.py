@@ -175,7 +175,7 @@ def test_a_night_runs_dies_and_can_be_gone_on_with(browse: Callable[..., Browse]
         served = browse(runs)
         page = served.page("/")
         assert "runs. Load this page again" in page.text
-        assert ["e0", "first", "eval", "running", "it has not ended"] in page.tables["Steps that a resume runs"]
+        assert ["e0", "first", "eval", "running", "it has not ended"] in page.tables["Steps to run"]
         assert not page.preformatted, "a night that runs is not resumed"
     finally:
         night.send_signal(signal.SIGKILL)

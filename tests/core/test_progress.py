@@ -189,7 +189,7 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.finished": [(ev.NightFinished(total=2, complete=1), "night finished: 1 of 2 entries complete")],
     "check.started": [(check_started("gemma", "qwen"), "check started: 2 models")],
     "check.model": [
-        (checked(), "e0 gemma: ok, ok [+8500 MB]"),
+        (checked(), "e0 gemma: ok (answer ok) [+8500 MB]"),
         (
             checked(
                 status="reasoning_only",
@@ -198,11 +198,11 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
                 problem="loaded beside it: qwen",
                 remedy="close it",
             ),
-            "e0 gemma: warn, reasoning_only - loaded beside it: qwen",
+            "e0 gemma: warn (answer reasoning_only) - loaded beside it: qwen",
         ),
         (
             checked(status="error", ram_delta_mb=-0.4, verdict="fail", problem="no answer within 300 s"),
-            "e0 gemma: fail, error [+0 MB] - no answer within 300 s",
+            "e0 gemma: fail (answer error) [+0 MB] - no answer within 300 s",
         ),
     ],
     "check.finished": [
