@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,21 @@ def _settings_text(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _value_text(value: Any) -> str:
+    """A setting on one line: a plugin by its name and options, a command line as a shell shows it."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_value_text(inner)}" for key, inner in value.items() if inner not in (None, {}, []))
+        given = {key: inner for key, inner in value.items() if inner not in (None, {}, [])}
+        name = given.pop("name", None)
+        options = ", ".join(f"{key}: {_nested_text(inner)}" for key, inner in given.items())
+        return options if name is None else f"{name} {options}".rstrip()
     if isinstance(value, list):
-        return "[" + ", ".join(_value_text(inner) for inner in value) + "]"
+        if all(isinstance(inner, str) for inner in value):
+            return shlex.join(value)
+        return "; ".join(_value_text(inner) for inner in value)
     return str(value)
+
+
+def _nested_text(value: Any) -> str:
+    return f"{{{_value_text(value)}}}" if isinstance(value, Mapping) else _value_text(value)
 
 
 def duration(seconds: float | None) -> str:

@@ -38,7 +38,7 @@ def _row(loaded: Loaded, *, twice: bool) -> dict[str, Any]:
 
 def _first_line(cls: type[Any] | None) -> str:
     text = inspect.getdoc(cls) if cls is not None else None
-    return one_line(text.strip().splitlines()[0]) if text and text.strip() else ""
+    return one_line(text.strip().splitlines()[0]).replace("``", "`") if text and text.strip() else ""
 
 
 def _options(cls: type[Any]) -> list[dict[str, Any]]:

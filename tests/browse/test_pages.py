@@ -402,3 +402,8 @@ def test_a_page_may_run_and_load_nothing(golden: Browse) -> None:
     page = golden.page("/")
     assert not re.findall(r"https?://", page.html.replace(golden.url, "/"))
     assert "url(" not in golden.get("/runq/browse.css").body
+
+
+def test_the_docs_name_every_question() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "browsing.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)) == set(QUERIES)
