@@ -51,7 +51,7 @@ def test_ci_is_executable_and_calls_the_test_command():
 @pytest.mark.parametrize("code", [0, 1, 130])
 def test_ci_ends_with_the_test_commands_exit_code(bare, code):
     run, put = bare
-    put("tmux", "")
+    put("chromium", "")
     put("python3", NEW.format(code=code))
     done = run()
     assert done.returncode == code, done.stderr
@@ -60,7 +60,7 @@ def test_ci_ends_with_the_test_commands_exit_code(bare, code):
 
 def test_ci_chooses_a_python_that_is_new_enough(bare):
     run, put = bare
-    put("tmux", "")
+    put("chromium", "")
     put("python3", OLD)
     put("python3.13", OLD)  # a pyenv shim of a version that is not selected fails like this
     put("python3.12", NEW.format(code=7))
@@ -71,7 +71,7 @@ def test_ci_chooses_a_python_that_is_new_enough(bare):
 
 def test_ci_without_a_python_says_so(bare):
     run, put = bare
-    put("tmux", "")
+    put("chromium", "")
     put("python3", OLD)
     done = run()
     assert done.returncode == 2
@@ -84,7 +84,7 @@ def test_ci_without_rights_names_the_package(bare):
     put("python3", NEW.format(code=0))
     done = run()
     assert done.returncode == 2
-    assert "apt-get install tmux" in done.stderr
+    assert "apt-get install chromium" in done.stderr
 
 
 def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
@@ -94,6 +94,6 @@ def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
     put("apt-get", 'echo "apt-get $*"')
     done = run()
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == ["apt-get update", "apt-get install --yes --no-install-recommends tmux"]
+    assert done.stdout.splitlines()[:2] == ["apt-get update", "apt-get install --yes --no-install-recommends chromium"]
     put("apt-get", "exit 100")
     assert run().returncode == 100
