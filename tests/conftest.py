@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +107,14 @@ def free_port() -> int:
     """A port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def no_subreaper_for_other_tests() -> Iterator[None]:
+    """A night that ran in this process made it adopt orphans; the next test's orphans are not its business."""
+    yield
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 @pytest.fixture

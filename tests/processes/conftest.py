@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from runq.processes import MARK_VARIABLE, Child, Tree, spawn, step_mark, sweep
+from runq.processes.table import ProcfsTable
 
 DEADLINE_S = 60.0
 
@@ -112,6 +114,15 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def set_subreaper(on: bool) -> None:
     ctypes.CDLL(None).prctl(36, int(on), 0, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def no_zombie_of_another_test() -> None:
+    """Reap what earlier tests of this run left: a night run in this process adopts orphans, which become zombies."""
+    for row in ProcfsTable().rows().values():
+        if row.ppid == os.getpid() and row.zombie:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(row.pid, os.WNOHANG)
 
 
 @pytest.fixture
