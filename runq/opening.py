@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from runq import paths
 from runq.locks import night_locks, own_holder
 from runq.prepared import PreparedQueue
-from runq.redact import Redactor
 from runq_schemas.events import NightInterrupted, ServerFinished, StepFinished
 
 if TYPE_CHECKING:
@@ -34,20 +33,11 @@ def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrup
     path = runs / paths.JOURNAL_NAME
     holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=path)
     endpoints = [url for entry in queue.entries for url in entry.endpoints()]
-    with night_locks(path, endpoints, holder), Journal.open(path, redact=_redactor(queue, runs)) as journal:
+    with night_locks(path, endpoints, holder), Journal.open(path, redact=queue.redactor(runs, os.environ)) as journal:
         become_subreaper()
         for dead in _close_dead_nights(journal, interrupts):
             summary_error(journal, dead, runs)
         yield journal
-
-
-def _redactor(queue: PreparedQueue, runs: Path) -> Redactor:
-    """Knows the secrets of the environment, of plugin options, of models, and of the endpoints' configurations."""
-    keys = [target.api_key for entry in queue.entries for target in entry.harness.targets(entry.entry)]
-    options = [(entry.settings(), entry.spec.model.canonical()) for entry in queue.entries]
-    plain = [str(queue.spec.path), str(queue.base_dir), str(runs), *(e.spec.model.id for e in queue.entries)]
-    plain += [text for entry in queue.entries for text in (*entry.spec.key, entry.spec.judge_config or "")]
-    return Redactor.of(dict(os.environ), {"entries": options}, {"api_key": [key for key in keys if key]}, plain=plain)
 
 
 def summary_error(journal: Journal, night: str, runs: Path) -> OSError | None:

@@ -12,7 +12,6 @@ import attrs
 from runq import paths, planning
 from runq.logs import clean, one_line
 from runq.prepared import PreparedQueue
-from runq.redact import Redactor
 from runq_schemas.errors import UsageError
 
 
@@ -47,9 +46,7 @@ def plan_data(
         raise UsageError(f"{runs} has no journal to resume from", remedy="start a night without --resume")
     else:
         works = planning.fresh(queue, only=only)
-    settings = [work.prepared.settings() for work in works]
-    plain = [str(queue.spec.path), str(queue.base_dir), str(runs), *(e.spec.model.id for e in queue.entries)]
-    redact = Redactor.of(dict(environ), {"entries": settings}, plain=plain)
+    redact = queue.redactor(runs, environ)
     data = {
         "queue": str(queue.spec.path),
         "queue_sha256": queue.spec.sha256,

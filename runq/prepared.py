@@ -10,6 +10,7 @@ import attrs
 
 from runq.bounded_probe import BoundedProbe
 from runq.plugin import Entry, Harness, ResetBackend, Step
+from runq.redact import Redactor
 from runq_schemas.events import UsedPlugin
 from runq_schemas.queue import EntrySpec, QueueSpec
 
@@ -62,6 +63,14 @@ class PreparedQueue:
     base_dir: Path
     entries: tuple[PreparedEntry, ...]
     plugins: tuple[UsedPlugin, ...]
+
+    def redactor(self, runs: Path, environ: Mapping[str, str]) -> Redactor:
+        """Knows the secrets of the environment, of plugin options, of models, and of the endpoints' configurations."""
+        keys = [target.api_key for entry in self.entries for target in entry.harness.targets(entry.entry)]
+        options = [(entry.settings(), entry.spec.model.canonical()) for entry in self.entries]
+        plain = [str(self.spec.path), str(self.base_dir), str(runs), *(e.spec.model.id for e in self.entries)]
+        plain += [text for entry in self.entries for text in (*entry.spec.key, entry.spec.judge_config or "")]
+        return Redactor.of(dict(environ), {"entries": options}, {"api_key": [key for key in keys if key]}, plain=plain)
 
 
 def _plugin_settings(name: str, plugin: Any) -> dict[str, Any]:
