@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import attrs
@@ -67,8 +68,12 @@ def prove(bundle: Path, before: Mapping[str, Stamp | None]) -> Proof:
 
 def outputs(bundle: Path) -> tuple[str, ...]:
     """The names of all files in the bundle, sorted, relative to it."""
-    names = sorted(p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file())
-    return tuple(names[:MAX_OUTPUTS])
+    names: list[str] = []
+    root = str(bundle)
+    for folder, _, files in os.walk(root):
+        inside = os.path.relpath(folder, root) if folder != root else ""
+        names += [PurePath(inside, file).as_posix() for file in files if Path(folder, file).is_file()]
+    return tuple(sorted(names)[:MAX_OUTPUTS])
 
 
 def damage(bundle: str | None, artifacts: Sequence[Mapping[str, Any]]) -> str:

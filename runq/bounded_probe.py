@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import attrs
 
 from runq.plugin import PluginError, Probe
+
+IDLE_S = 5.0
+"""The thread of a probe ends when nothing was asked for so long: a night of 1,000 entries has as many probes."""
 
 READING_LIMIT_S = 2.0
 """A thousand times what a reading costs. A driver that hangs must not put off a step's timeout by more than this."""
@@ -20,6 +24,10 @@ class BoundedProbe:
     probe: Probe
     limit_s: float = READING_LIMIT_S
     _hangs: bool = attrs.field(default=False, init=False)
+    _asked: SimpleQueue[None] = attrs.field(factory=SimpleQueue, init=False)
+    _answers: SimpleQueue[Any] = attrs.field(factory=SimpleQueue, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _thread: threading.Thread | None = attrs.field(default=None, init=False)
 
     def read_mb(self) -> float:
         """The figure now, in MB.
@@ -30,19 +38,31 @@ class BoundedProbe:
         """
         if self._hangs:
             raise PluginError("it hung before and is not asked again")
-        result: list[Any] = []
-        thread = threading.Thread(target=self._read, args=(result,), name="runq-probe", daemon=True)
-        thread.start()
-        thread.join(self.limit_s)
-        if not result:
-            self._hangs = True
-            raise PluginError(f"it gave no reading within {self.limit_s:g} s")
-        if isinstance(result[0], BaseException):
-            raise result[0]
-        return float(result[0])
-
-    def _read(self, result: list[Any]) -> None:
+        with self._lock:
+            self._asked.put(None)
+            if self._thread is None:  # kept for the next readings: to start one costs more than most readings do
+                self._thread = threading.Thread(target=self._answer, name="runq-probe", daemon=True)
+                self._thread.start()
         try:
-            result.append(self.probe.read_mb())
-        except BaseException as error:  # handed over to the caller's thread
-            result.append(error)
+            answer = self._answers.get(timeout=self.limit_s)
+        except Empty:
+            self._hangs = True
+            raise PluginError(f"it gave no reading within {self.limit_s:g} s") from None
+        if isinstance(answer, BaseException):
+            raise answer
+        return float(answer)
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                self._asked.get(timeout=IDLE_S)
+            except Empty:
+                with self._lock:
+                    if self._asked.empty():
+                        self._thread = None
+                        return
+                continue
+            try:
+                self._answers.put(self.probe.read_mb())
+            except BaseException as error:  # handed over to the caller's thread
+                self._answers.put(error)

@@ -87,7 +87,7 @@ class CheckRun:
         answer, failure, remedy = self._ask(ready, item, sampler)
         seconds = self.context.clock() - started
         sampler.read()
-        sampler.flush()
+        self.context.samples.flush()
         loaded, context_length = self._registry(ready, item)
         elsewhere = self._reset_endpoint_differs(ready, item)
         offered = () if failure else self._offered(item, answer, None if elsewhere else loaded)

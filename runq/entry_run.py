@@ -63,6 +63,7 @@ def run_entry(
     except JournalError:
         raise
     except Interrupted:
+        context.samples.flush()
         recorder.event(EntryFinished(status="interrupted", reason="the night was interrupted"), entry=entry)
         raise
     except NotReadyError as error:
@@ -73,6 +74,7 @@ def run_entry(
     except (Exception, SystemExit) as error:  # never propagate out of an entry: it costs itself, not the night
         outcome = EntryOutcome(status="failed", reason=f"{type(error).__name__}: {error}")
     run.skip_rest(outcome)
+    context.samples.flush()
     recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason), entry=entry)
     return outcome
 
@@ -176,11 +178,13 @@ class _EntryRun:
                 self.prepared.pack_id,
                 attempt=number,
             )
+        if number == 1:
+            return before.bundle
         with context.recorder.journal.reader() as reader:
             tried = [
                 (row["identity"], row["bundle"], row["status"])
-                for row in reader.attempts(context.recorder.night)
-                if row["entry"] == entry.id and row["step"] == step.name and row["bundle"]
+                for row in reader.attempts_of(context.recorder.night, entry.id, step.name)
+                if row["bundle"]
             ]
         copies = f"{before.bundle}_{step.name}_a"
         here = [row for row in tried if row[1] == str(before.bundle) or row[1].startswith(copies)]

@@ -13,7 +13,7 @@ import attrs
 from runq import paths
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
-from runq.sampling import ReadsMemory, Sampler, SampleRow
+from runq.sampling import ReadsMemory, SampleBatch, Sampler
 
 if TYPE_CHECKING:
     from runq.processes import Child, Ended, Stopper, Tree
@@ -40,6 +40,11 @@ class NightContext:
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     grace_s: float = GRACE_S
     servers: NightServers = attrs.field(init=False)
+    samples: SampleBatch = attrs.field(init=False)
+
+    @samples.default
+    def _no_sample_yet(self) -> SampleBatch:
+        return SampleBatch(journal=self.recorder.journal, night=self.recorder.night)
 
     @servers.default
     def _no_server_yet(self) -> NightServers:
@@ -91,14 +96,5 @@ class NightContext:
         )
 
     def sampler(self, probes: Mapping[str, ReadsMemory], entry: int, step: str) -> Sampler:
-        """A sampler that writes to the journal's samples."""
-        from runq_journal import Sample
-
-        journal, night = self.recorder.journal, self.recorder.night
-
-        def write(rows: list[SampleRow]) -> None:
-            journal.add_samples(
-                Sample(night=night, at=at, entry=entry, step=step, probe=probe, mb=mb) for at, probe, mb in rows
-            )
-
-        return Sampler(probes=probes, now=utc_now, write=write)
+        """A sampler whose readings go to the journal's samples."""
+        return Sampler(probes=probes, now=utc_now, clock=self.clock, keep=self.samples.of(entry, step))

@@ -33,7 +33,11 @@ def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrup
     path = runs / paths.JOURNAL_NAME
     holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=path)
     endpoints = [url for entry in queue.entries for url in entry.endpoints()]
-    with night_locks(path, endpoints, holder), Journal.open(path, redact=queue.redactor(runs, os.environ)) as journal:
+    redactor = queue.redactor(runs, os.environ)
+    with (
+        night_locks(path, endpoints, holder),
+        Journal.open(path, redact=redactor, suspects=redactor.suspects) as journal,
+    ):
         become_subreaper()
         for dead in _close_dead_nights(journal, interrupts):
             summary_error(journal, dead, runs)

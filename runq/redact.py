@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import attrs
@@ -37,9 +37,15 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _USER_INFO = re.compile(r"(://)([^/\s:@]*:)([^/\s@]+)(?=@)")
+_NAME_PARTS = ("key", "token", "secret", "authorization", "bearer", "pass")
+"""Without one of these in it, in small letters, no name is a secret's and no header holds one."""
+
+# Each with a text it cannot match without: a look for that costs a fiftieth of a search by the pattern.
+_NAMED = ((_OPTION, "-"), (_ASSIGNED, "="), (_HEADER, ":"), (_USER_INFO, "://"))
 _SCHEME = re.compile(r"(?:bearer|basic|token)\s+(\S+)", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a variable, option or mapping key of this name holds a secret.
 
@@ -70,7 +76,7 @@ def _found(value: Any, *, secret: bool) -> Iterator[str]:
     elif secret and _is_scalar(value):
         yield str(value)
     elif isinstance(value, str):
-        for pattern in (_OPTION, _ASSIGNED, _HEADER, _USER_INFO):
+        for pattern, _ in _NAMED:
             yield from (match[3].strip("\"'") for match in pattern.finditer(value) if _names_secret(match))
 
 
@@ -103,6 +109,10 @@ def _names_secret(match: re.Match[str]) -> bool:
     return match.re in (_HEADER, _USER_INFO) or (match[1].lower() != "key" and is_secret_name(match[1]))
 
 
+def _hidden(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}{HIDDEN}" if _names_secret(match) else match[0]
+
+
 @attrs.frozen(slots=False)
 class Redactor:
     """Replaces secrets in JSON data: by the name of a key, by the option before a word, and by value."""
@@ -130,15 +140,35 @@ class Redactor:
         """The text with every known secret value replaced, and whatever a name in it says is one."""
         if self._known is not None:
             text = self._known.sub(HIDDEN, text)
-        for pattern in (_OPTION, _ASSIGNED, _HEADER, _USER_INFO):
-            text = pattern.sub(lambda m: f"{m[1]}{m[2]}{HIDDEN}" if _names_secret(m) else m[0], text)
+        for pattern, part in _NAMED:
+            if part in text:
+                text = pattern.sub(_hidden, text)
         return text
+
+    def suspects(self, json_text: str) -> bool:
+        """Whether data of this ASCII JSON text might hold a secret; where not, the data would come back unchanged.
+
+        Most events hold nothing that even looks like one, and this costs a tenth of going through their data.
+        """
+        small = json_text.lower().replace(
+            "tokens", ""
+        )  # a count (`max_tokens`) is in every model's settings, no secret
+        return (
+            any(part in small for part in _NAME_PARTS)
+            or "\\u" in small  # another script's letter may count as one of ours
+            or _USER_INFO.search(json_text) is not None
+            or (self._known is not None and self._known.search(json_text) is not None)
+        )
 
     def __call__(self, data: Any) -> Any:
         """The data with secrets replaced; the input is not changed."""
         return self._redacted(data, secret=False)
 
     def _redacted(self, data: Any, *, secret: bool) -> Any:
+        if isinstance(data, str):  # the most common by far
+            return HIDDEN if secret and data != "" else self.text(data)
+        if data is None or isinstance(data, bool):
+            return data
         if isinstance(data, Mapping):
             return {
                 self.text(key) if isinstance(key, str) else key: self._redacted(
@@ -148,6 +178,4 @@ class Redactor:
             }
         if isinstance(data, list | tuple):
             return [self._redacted(word, secret=secret or follows) for word, follows in _after_options(data)]
-        if secret and _is_scalar(data):
-            return HIDDEN
-        return self.text(data) if isinstance(data, str) else data
+        return HIDDEN if secret and _is_scalar(data) else data

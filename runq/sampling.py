@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from runq_schemas.errors import JournalError
+
+if TYPE_CHECKING:
+    from runq_journal import Sample
+    from runq_journal.journal import Journal
 
 SAMPLE_EVERY_S = 1.0
 """Often enough to see a model load, seldom enough to cost nothing: a reading takes well below a millisecond."""
@@ -20,8 +24,11 @@ BATCH_ROWS = 60
 MOST_ROWS = 10_000
 """Rows kept while the journal does not take them: hours of one probe, and below a megabyte."""
 
-SampleRow = tuple[datetime, str, float]
-"""(UTC time, probe, MB)"""
+FRESH_S = 0.1
+"""A last reading so soon after the one before would say nothing new; a step that short has loaded no model."""
+
+Keep = Callable[[datetime, str, float], None]
+"""Takes a reading: UTC time, probe, MB."""
 
 
 class ReadsMemory(Protocol):
@@ -33,20 +40,61 @@ class ReadsMemory(Protocol):
 
 
 @attrs.define
+class SampleBatch:
+    """The readings of a night that are not in the journal yet, whatever step they belong to.
+
+    A step that is over in no time must not cost a commit for its two readings.
+    """
+
+    journal: Journal
+    night: str
+    _rows: list[Sample] = attrs.field(factory=list, init=False)
+    _wait_for: int = attrs.field(default=BATCH_ROWS, init=False)
+
+    def of(self, entry: int, step: str) -> Keep:
+        """Where the readings of a step go."""
+        from runq_journal import Sample
+
+        def keep(at: datetime, probe: str, mb: float) -> None:
+            self._rows.append(Sample(night=self.night, at=at, entry=entry, step=step, probe=probe, mb=mb))
+            if len(self._rows) >= self._wait_for:
+                self.flush()
+
+        return keep
+
+    def flush(self) -> None:
+        """Write the rows kept back.
+
+        Where the journal does not take them now, because another program holds it or the disk is full, they are kept
+        for the next time: readings are no reason to end a step. Of those that wait too long the oldest go.
+        """
+        if not self._rows:
+            return
+        try:
+            self.journal.add_samples(self._rows)
+        except JournalError:
+            del self._rows[:-MOST_ROWS]
+            self._wait_for = len(self._rows) + BATCH_ROWS  # not at every reading: each try waits for the lock
+            return
+        self._rows, self._wait_for = [], BATCH_ROWS
+
+
+@attrs.define
 class Sampler:
     """Reads the probes of an entry; a probe that fails is left out and its error kept."""
 
     probes: Mapping[str, ReadsMemory]
     now: Callable[[], datetime]
-    write: Callable[[list[SampleRow]], None]
+    clock: Callable[[], float]
+    keep: Keep
     peak_mb: dict[str, float] = attrs.field(factory=dict, init=False)
     latest_mb: dict[str, float] = attrs.field(factory=dict, init=False)
     errors: dict[str, str] = attrs.field(factory=dict, init=False)
-    _rows: list[SampleRow] = attrs.field(factory=list, init=False)
+    _read_at: float | None = attrs.field(default=None, init=False)
 
     def read(self) -> float | None:
         """Take one reading of every probe. Returns the first probe's, in MB."""
-        at = self.now()
+        at, self._read_at = self.now(), self.clock()
         for label, probe in self.probes.items():
             if label in self.errors:
                 continue
@@ -60,25 +108,13 @@ class Sampler:
                 continue
             self.latest_mb[label] = mb
             self.peak_mb[label] = max(mb, self.peak_mb.get(label, mb))
-            self._rows.append((at, label, mb))
-        if len(self._rows) >= BATCH_ROWS and len(self._rows) % BATCH_ROWS < len(self.probes):
-            self.flush()
+            self.keep(at, label, mb)
         return next(iter(self.latest_mb.values()), None)
 
-    def flush(self) -> None:
-        """Write the rows kept back.
-
-        Where the journal does not take them now, because another program holds it or the disk is full, they are kept
-        for the next time: readings are no reason to end a step. Of those that wait too long the oldest go.
-        """
-        if not self._rows:
-            return
-        try:
-            self.write(self._rows)
-        except JournalError:
-            del self._rows[:-MOST_ROWS]
-            return
-        self._rows = []
+    def read_last(self) -> None:
+        """Take the reading at a step's end, unless there is one of just now."""
+        if self._read_at is None or self.clock() - self._read_at >= FRESH_S:
+            self.read()
 
     def delta_mb(self, baseline_mb: Mapping[str, float]) -> dict[str, float]:
         """Per probe: peak minus baseline, where both are known."""

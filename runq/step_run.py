@@ -180,10 +180,9 @@ class _Run:
                 clock=context.clock,
                 interrupts=context.interrupts,
             )
-            self.sampler.read()
+            self.sampler.read_last()
         finally:
             ended = context.end_tree(tree)
-        self.sampler.flush()
         exit_code, signal = child.status()
         return Exit(why=why, exit_code=exit_code, signal=signal), ended
 

@@ -21,7 +21,7 @@ from runq_journal.schema import pending_migrations, unknown_migrations
 from runq_journal.stored import Sample, StoredEvent, timestamp
 from runq_journal.view_files import stale_views, store_views
 from runq_schemas.errors import JournalError
-from runq_schemas.events import Event, UnknownEvent, to_data
+from runq_schemas.events import Event, UnknownEvent, to_json
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
@@ -37,12 +37,19 @@ INSERT INTO event (id, night, at, elapsed_s, kind, entry, step, attempt, data, p
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_SAMPLE = "INSERT INTO sample (night, at, entry, step, probe, mb) VALUES (?, ?, ?, ?, ?, ?)"
 
-# No NaN and no infinity: JSON has neither, and every reader but Python's would refuse the event.
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 def _unchanged(data: Any) -> Any:
     return data
+
+
+def _never(_text: str) -> bool:
+    return False
+
+
+def _always(_text: str) -> bool:
+    return True
 
 
 def _utc_now() -> datetime:
@@ -61,12 +68,14 @@ class Journal:
         conn: sqlite3.Connection,
         *,
         redact: Callable[[Any], Any],
+        suspects: Callable[[str], bool],
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
     ) -> None:
         self.path = path
         self._conn = conn
         self._redact = redact
+        self._suspects = suspects
         self._now = now
         self._monotonic = monotonic
         self._opened = monotonic()
@@ -79,6 +88,7 @@ class Journal:
         path: Path,
         *,
         redact: Callable[[Any], Any] = _unchanged,
+        suspects: Callable[[str], bool] | None = None,
         now: Callable[[], datetime] = _utc_now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Self:
@@ -87,6 +97,8 @@ class Journal:
         Args:
             path: the file; its folders are made too.
             redact: takes an event's JSON data and returns it without secrets.
+            suspects: takes an event's JSON text and tells whether `redact` could change it; by default it is always
+                asked.
             now: the time now, aware.
             monotonic: seconds that never go back.
 
@@ -98,7 +110,9 @@ class Journal:
             create_file(path)
             is_journal(path)
             conn = connect_writer(path)
-        journal = cls(path, conn, redact=redact, now=now, monotonic=monotonic)
+        if suspects is None:
+            suspects = _never if redact is _unchanged else _always
+        journal = cls(path, conn, redact=redact, suspects=suspects, now=now, monotonic=monotonic)
         try:
             journal._prepare()
         except BaseException:
@@ -136,11 +150,8 @@ class Journal:
             JournalError: it could not be written; the journal is as before.
             ValueError: it is not JSON data, or holds a number that is not finite; the journal is as before.
         """
-        if isinstance(event, UnknownEvent):
-            kind, data = event.name, dict(event.data)
-        else:
-            kind, data = event.kind, to_data(event)
-        text = _json_text(kind, self._redact(data))
+        kind = event.name if isinstance(event, UnknownEvent) else event.kind
+        text = self._text(kind, event)
         with self._transaction("written"):
             last, prev_hash, given = self._conn.execute(_LAST).fetchone() or (0, GENESIS, 0)
             if last == 0:
@@ -222,6 +233,20 @@ class Journal:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def _text(self, kind: str, event: Event) -> str:
+        """The event's data as JSON text, without secrets and without halves of surrogate pairs."""
+        try:
+            text = _encode(dict(event.data)) if isinstance(event, UnknownEvent) else to_json(event)
+            if self._suspects(text):
+                text = _encode(self._redact(json.loads(text)))
+            if "\\ud" in text:
+                text = _encode(_clean(json.loads(text)))
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ValueError(f"the event {kind} cannot be written as JSON: {exc}") from exc
+        if not text.startswith("{"):
+            raise ValueError(f"the event {kind} is not a JSON object")
+        return text
+
     def _prepare(self) -> None:
         with self._transaction("opened"):  # also proves, before a night begins, that the file can be written
             conn = self._conn
@@ -275,18 +300,6 @@ class Journal:
                 if self._conn.in_transaction:
                     self._conn.execute("ROLLBACK")
                 raise
-
-
-def _json_text(kind: str, data: Any) -> str:
-    try:
-        text = _encode(data)
-        if "\\ud" in text:
-            text = _encode(_clean(data))
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise ValueError(f"the event {kind} cannot be written as JSON: {exc}") from exc
-    if not text.startswith("{"):
-        raise ValueError(f"the event {kind} is not a JSON object")
-    return text
 
 
 def _clean(value: Any) -> Any:

@@ -228,6 +228,13 @@ class JournalReader:
         """Every attempt, oldest first within its entry; ``status`` is ``running`` for one that has no end."""
         return self.view("attempt", night)
 
+    def attempts_of(self, night: str, entry: int, step: str) -> list[Row]:
+        """Every attempt of one step, oldest first; costs the same in a long night."""
+        return self._query(
+            f"SELECT * FROM attempt WHERE night = ? AND entry = ? AND step = ? ORDER BY {ORDERS['attempt']}",  # noqa: S608
+            (night, entry, step),
+        )
+
     def servers(self, night: str | None = None) -> list[Row]:
         """Every server that was started; ``status`` is ``running`` for one that has no end."""
         return self.view("server", night)

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from runq.processes.subreaper import is_subreaper
 from runq.processes.table import MARK_VARIABLE, Ident, ProcessTable, system_table
 from runq_schemas.errors import RunqError
@@ -141,23 +139,17 @@ def spawn(
         raise _spawn_error(error, argv, cwd) from error
     finally:
         os.close(log)
-    row = (table or system_table()).row(popen.pid)
+    processes = table or system_table()
+    row = processes.row(popen.pid)
     child = Child(
         popen,
         mark=env.get(MARK_VARIABLE, ""),
-        created_at=_created_at(popen.pid),
+        created_at=processes.created_at(row) if row else time.time(),
         ident=(popen.pid, row.started if row else 0.0),
         adopting=adopting,
     )
     _children[popen.pid] = child
     return child
-
-
-def _created_at(pid: int) -> float:
-    try:
-        return psutil.Process(pid).create_time()
-    except psutil.Error:  # it has ended already, and this platform tells nothing about zombies
-        return time.time()
 
 
 def _signal_name(number: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import cache
+from typing import Any
 
 # include/uapi/linux/prctl.h; prctl(2)
 _PR_SET_CHILD_SUBREAPER = 36
@@ -47,6 +49,12 @@ def _prctl(option: int, argument: object) -> int:
     if not sys.platform.startswith("linux"):
         return -1
     try:
-        return int(ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0))
+        return int(_libc().prctl(option, argument, 0, 0, 0))
     except (OSError, AttributeError):
         return -1
+
+
+@cache
+def _libc() -> Any:
+    """The C library; loaded once, since ctypes builds a class each time."""
+    return ctypes.CDLL(None, use_errno=True)

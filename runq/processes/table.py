@@ -22,6 +22,9 @@ MARK_VARIABLE = "RUNQ_STEP"
 Ident = tuple[int, float]
 """A process beyond doubt: its pid and its start, which no other process of this boot shares."""
 
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+"""Clock ticks per second, the unit of a start in ``/proc`` (proc_pid_stat(5), starttime)."""
+
 SIGKILL: int = getattr(signal, "SIGKILL", signal.SIGTERM)
 SIGCONT: int | None = getattr(signal, "SIGCONT", None)
 
@@ -63,6 +66,10 @@ class ProcessTable(Protocol):
 
     def row(self, pid: int) -> Row | None:
         """One process; ``None`` when it is gone or cannot be seen."""
+        ...
+
+    def created_at(self, row: Row) -> float:
+        """Its creation in seconds since the epoch, the same as psutil's ``create_time``."""
         ...
 
     def mark(self, pid: int) -> str | None:
@@ -109,6 +116,10 @@ class ProcfsTable:
             zombie=state in b"ZX" and int(fields[17]) <= 1,
             stopped=state == b"T",
         )
+
+    def created_at(self, row: Row) -> float:
+        """See `ProcessTable`. psutil would read the process's files again."""
+        return row.started / _CLOCK_TICKS + psutil.boot_time()
 
     def mark(self, pid: int) -> str | None:
         """See `ProcessTable`."""
@@ -171,6 +182,10 @@ class PsutilTable:
                 )
         except (psutil.Error, OSError):
             return None
+
+    def created_at(self, row: Row) -> float:
+        """See `ProcessTable`."""
+        return row.started
 
     def mark(self, pid: int) -> str | None:
         """See `ProcessTable`."""

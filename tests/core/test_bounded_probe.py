@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from runq.bounded_probe import BoundedProbe
 from runq.plugin import PluginError
-from runq.sampling import BATCH_ROWS, MOST_ROWS, Sampler, SampleRow
+from runq.sampling import BATCH_ROWS, MOST_ROWS, SampleBatch, Sampler
+from runq_journal import Sample
 from runq_schemas.errors import JournalError
+
+if TYPE_CHECKING:
+    from runq_journal.journal import Journal
 
 
 class Probe:
@@ -54,44 +58,104 @@ def test_a_probe_that_hangs_is_given_up_and_not_asked_again() -> None:
     assert asked == [1]
 
 
+def test_one_thread_answers_every_reading() -> None:
+    threads: set[int] = set()
+
+    def read() -> float:
+        threads.add(threading.get_ident())
+        return 1.0
+
+    probe = BoundedProbe(Probe(read))
+    assert [probe.read_mb() for _ in range(50)] == [1.0] * 50
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_thread_that_nobody_asks_ends_and_the_next_reading_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runq.bounded_probe.IDLE_S", 0.01)
+    probe = BoundedProbe(Probe(lambda: 3.0))
+    probe.read_mb()
+    first = probe._thread
+    assert first is not None
+    first.join(10)
+    assert not first.is_alive()
+    assert probe.read_mb() == 3.0
+
+
 class Writer:
+    """The journal, as far as a batch of samples sees it."""
+
     def __init__(self) -> None:
         self.refuse = False
-        self.written: list[SampleRow] = []
+        self.tries = 0
+        self.written: list[Sample] = []
 
-    def __call__(self, rows: list[SampleRow]) -> None:
+    def add_samples(self, samples: list[Sample]) -> None:
+        self.tries += 1
         if self.refuse:
             raise JournalError("another program holds it")
-        self.written += rows
+        self.written += samples
 
 
-def sampler(writer: Writer) -> Sampler:
-    return Sampler(
-        probes={"system": BoundedProbe(Probe(lambda: 5.0))}, now=lambda: datetime(2026, 9, 1, tzinfo=UTC), write=writer
-    )
+AT = datetime(2026, 9, 1, tzinfo=UTC)
+
+
+def batch(writer: Writer) -> SampleBatch:
+    return SampleBatch(journal=cast("Journal", writer), night="n")
+
+
+def test_readings_of_short_steps_share_a_commit() -> None:
+    writer = Writer()
+    samples = batch(writer)
+    for number in range(BATCH_ROWS):
+        samples.of(0, f"s{number}")(AT, "system", 5.0)
+    assert writer.tries == 1
+    assert [row.step for row in writer.written] == [f"s{number}" for number in range(BATCH_ROWS)]
 
 
 def test_readings_that_the_journal_does_not_take_now_are_kept_for_later() -> None:
     writer = Writer()
-    sampling = sampler(writer)
+    samples = batch(writer)
+    keep = samples.of(0, "eval")
     writer.refuse = True
-    for _ in range(BATCH_ROWS + 5):
-        sampling.read()
+    for _ in range(2 * BATCH_ROWS + 5):
+        keep(AT, "system", 5.0)
     assert writer.written == []
+    assert writer.tries == 2  # not at every reading: each try waits for the lock
     writer.refuse = False
-    sampling.flush()
-    assert len(writer.written) == BATCH_ROWS + 5
-    sampling.flush()
-    assert len(writer.written) == BATCH_ROWS + 5
+    samples.flush()
+    assert len(writer.written) == 2 * BATCH_ROWS + 5
+    samples.flush()
+    assert len(writer.written) == 2 * BATCH_ROWS + 5
 
 
 def test_readings_that_wait_too_long_go_oldest_first() -> None:
     writer = Writer()
-    sampling = sampler(writer)
-    sampling._rows = [(datetime(2026, 9, 1, tzinfo=UTC), "system", float(n)) for n in range(MOST_ROWS + 7)]
+    samples = batch(writer)
+    keep = samples.of(0, "eval")
     writer.refuse = True
-    sampling.flush()
+    for number in range(MOST_ROWS + 7):
+        keep(AT, "system", float(number))
+    samples.flush()
     writer.refuse = False
-    sampling.flush()
+    samples.flush()
     assert len(writer.written) == MOST_ROWS
-    assert writer.written[0][2] == 7.0
+    assert writer.written[0].mb == 7.0
+
+
+def test_the_last_reading_is_left_out_where_there_is_one_of_just_now() -> None:
+    now = [10.0]
+    read: list[float] = []
+    sampler = Sampler(
+        probes={"system": BoundedProbe(Probe(lambda: 5.0))},
+        now=lambda: AT,
+        clock=lambda: now[0],
+        keep=lambda at, probe, mb: read.append(mb),
+    )
+    sampler.read()
+    now[0] = 10.05
+    sampler.read_last()
+    assert len(read) == 1
+    now[0] = 10.1 + 1e-9
+    sampler.read_last()
+    assert len(read) == 2

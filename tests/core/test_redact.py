@@ -177,3 +177,41 @@ def test_a_secret_inside_json_on_a_command_line_is_hidden(secret: str) -> None:
 def test_a_value_that_is_part_of_a_path_or_a_name_is_no_secret() -> None:
     redact = Redactor.of({"A_KEY": "local-llm", "B_KEY": "sk-123456"}, plain=["/home/me/local-llm/queue.yaml", "gemma"])
     assert redact("/home/me/local-llm/runs sk-123456") == f"/home/me/local-llm/runs {HIDDEN}"
+
+
+_TEXTS = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        [
+            "--api-key x1",
+            "HF_TOKEN=abc",
+            "x-api-key: q",
+            "http://me:pw@host",
+            "max_tokens",
+            "Authorization",
+            "pa\u017f\u017fword",
+            "\u212aEY",
+            KEY,
+            "--out file",
+            "a=b",
+        ]
+    ),
+)
+_DATA = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), _TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_TEXTS, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(_DATA)
+def test_what_is_not_suspect_holds_no_secret(data: Any) -> None:
+    redactor = Redactor(frozenset({KEY}))
+    text = json.dumps(data, separators=(",", ":"))
+    if redactor(data) != data:
+        assert redactor.suspects(text)
+
+
+def test_an_ordinary_event_is_not_suspect() -> None:
+    ordinary = {"argv": ["llama-server", "--port", "8080"], "model": {"id": "m", "max_tokens_default": 400}}
+    assert not Redactor(frozenset({KEY})).suspects(json.dumps(ordinary))

@@ -129,16 +129,6 @@ def test_a_failed_spawn_leaves_no_open_file(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_child_that_ended_before_it_could_be_asked(stage, until, monkeypatch):
-    def gone(_pid=None):
-        raise psutil.NoSuchProcess(1)
-
-    monkeypatch.setattr(spawn_module.psutil, "Process", gone)
-    child = stage.start("step", "")
-    until(child.poll)
-    assert child.created_at > 0
-
-
 def test_a_child_without_row_or_mark(stage, until):
     class Blind:
         def row(self, _pid):

@@ -31,6 +31,11 @@ def test_a_row_tells_what_the_system_knows(table):
 
 
 @BOTH
+def test_the_creation_time_is_that_of_psutil(table):
+    assert table.created_at(table.row(os.getpid())) == pytest.approx(psutil.Process().create_time(), abs=1e-6)
+
+
+@BOTH
 def test_a_process_that_is_gone_has_no_row_no_mark_and_gets_no_signal(table):
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", ""]) as gone:
         row = table.row(gone.pid)
@@ -156,7 +161,7 @@ def test_no_subreaper_without_libc(monkeypatch):
     def broken(*_args, **_options):
         raise OSError("no libc")
 
-    monkeypatch.setattr(subreaper_module.ctypes, "CDLL", broken)
+    monkeypatch.setattr(subreaper_module, "_libc", broken)
     assert become_subreaper() is False
 
 

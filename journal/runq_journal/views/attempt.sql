@@ -64,17 +64,17 @@ SELECT
   finished.at AS finished_at
 FROM event AS first
 LEFT JOIN event AS started ON started.id = (
-  SELECT max(other.id) FROM event AS other
+  SELECT max(+other.id) FROM event AS other
   WHERE other.night = first.night AND other.entry = first.entry AND other.step = first.step
     AND other.kind = 'step.started' AND other.attempt IS first.attempt
 )
 LEFT JOIN event AS spawned ON spawned.id = (
-  SELECT max(other.id) FROM event AS other
+  SELECT max(+other.id) FROM event AS other
   WHERE other.night = first.night AND other.entry = first.entry AND other.step = first.step
     AND other.kind = 'step.spawned' AND other.attempt IS first.attempt
 )
 LEFT JOIN event AS finished ON finished.id = (
-  SELECT max(other.id) FROM event AS other
+  SELECT max(+other.id) FROM event AS other
   WHERE other.night = first.night AND other.entry = first.entry AND other.step = first.step
     AND other.kind = 'step.finished' AND other.attempt IS first.attempt
 )
@@ -85,7 +85,7 @@ LEFT JOIN event AS settled ON settled.id = (
 )
 WHERE first.kind IN ('step.started', 'step.finished')
   AND first.id = (
-    SELECT min(other.id) FROM event AS other
+    SELECT min(+other.id) FROM event AS other
     WHERE other.night = first.night AND other.entry = first.entry AND other.step = first.step
       AND other.kind IN ('step.started', 'step.finished') AND other.attempt IS first.attempt
   );

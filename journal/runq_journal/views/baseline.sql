@@ -44,7 +44,7 @@ LEFT JOIN event AS reset ON reset.id = (
     AND other.id < settled.id
 )
 LEFT JOIN event AS plan ON plan.id = (
-  SELECT max(other.id) FROM event AS other
-  WHERE other.night = settled.night AND other.kind IN ('night.started', 'night.resumed', 'check.started') AND other.id < settled.id
+  SELECT max(+other.id) FROM event AS other
+  WHERE other.night = settled.night AND other.kind IN ('night.started', 'night.resumed', 'check.started') AND +other.id < settled.id
 )
 WHERE settled.kind = 'settle.finished';

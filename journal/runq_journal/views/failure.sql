@@ -36,7 +36,7 @@ SELECT
   finished.id AS event
 FROM event AS finished
 LEFT JOIN event AS started ON started.id = (
-  SELECT max(other.id) FROM event AS other
+  SELECT max(+other.id) FROM event AS other
   WHERE other.night = finished.night AND other.entry = finished.entry AND other.step = finished.step
     AND other.kind = 'step.started' AND other.attempt IS finished.attempt
 )

@@ -13,6 +13,7 @@
 --   settings      every resolved setting, without secrets (JSON)
 --   steps         the steps in order (JSON): name, identity, run, why
 --   plan_event    number of the event that holds the plan
+--   place         place of the entry in the plan, from 0
 CREATE VIEW planned_entry AS
 SELECT
   night_plan.night,
@@ -26,6 +27,8 @@ SELECT
   json_extract(item.value, '$.model') AS model,
   json_extract(item.value, '$.settings') AS settings,
   json_extract(item.value, '$.steps') AS steps,
-  night_plan.plan_event
+  night_plan.plan_event,
+  -- Keeps SQLite from taking this view apart and so reading an entry's whole text again for each of its steps.
+  row_number() OVER (PARTITION BY night_plan.night ORDER BY item.key) - 1 AS place
 FROM night_plan
 JOIN json_each(night_plan.data, '$.entries') AS item;

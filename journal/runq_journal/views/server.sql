@@ -48,12 +48,12 @@ SELECT
 FROM event AS started
 -- The first one behind the start: an attempt may start a server anew.
 LEFT JOIN event AS spawned ON spawned.id = (
-  SELECT min(other.id) FROM event AS other
+  SELECT min(+other.id) FROM event AS other
   WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
     AND other.kind = 'server.spawned' AND other.attempt IS started.attempt AND other.id > started.id
 )
 LEFT JOIN event AS finished ON finished.id = (
-  SELECT min(other.id) FROM event AS other
+  SELECT min(+other.id) FROM event AS other
   WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
     AND other.kind = 'server.finished' AND other.attempt IS started.attempt AND other.id > started.id
 )

@@ -39,13 +39,13 @@ SELECT
   finished.id AS finished_event
 FROM event AS started
 LEFT JOIN event AS finished ON finished.id = (
-  SELECT max(other.id) FROM event AS other
+  SELECT max(+other.id) FROM event AS other
   WHERE other.night = started.night AND other.entry = started.entry AND other.step = started.step
     AND other.kind = 'step.finished' AND other.attempt IS started.attempt AND other.id > started.id
 )
 WHERE started.kind = 'step.started'
   AND started.id = (
-    SELECT max(other.id) FROM event AS other
+    SELECT max(+other.id) FROM event AS other
     WHERE other.night = started.night AND other.entry = started.entry AND other.step = started.step
       AND other.kind = 'step.started'
   );

@@ -32,7 +32,7 @@ SELECT
     WHEN known.stale IS NOT NULL OR known.word_event IS NULL THEN 'pending'
     WHEN known.word_kind = 'step.started' THEN 'running'
     WHEN known.word_kind = 'step.skipped' THEN 'skipped'
-    ELSE json_extract(known.word_data, '$.status')
+    ELSE known.word_status
   END AS status,
   known.stale,
   known.attempt,
@@ -41,43 +41,52 @@ SELECT
   known.plan_event
 FROM (
   SELECT
-    planned.night,
-    planned.entry,
-    planned."index",
-    planned.model_id,
-    planned.config,
-    planned.pack,
-    json_extract(item.value, '$.name') AS step,
-    item.key AS position,
-    word.id AS word_event,
-    word.kind AS word_kind,
-    word.data AS word_data,
-    word.attempt,
-    started.id AS started_event,
-    planned.plan_event,
+    found.*,
     CASE
-      WHEN word.id IS NULL THEN NULL
-      WHEN started.id < planned.plan_event
-        AND json_extract(started.data, '$.identity') <> json_extract(item.value, '$.identity') THEN 'changed'
-      WHEN EXISTS (
-        SELECT 1
-        FROM json_each(planned.steps) AS earlier
-        JOIN event AS again ON again.night = planned.night AND again.entry = planned.entry
-          AND again.step = json_extract(earlier.value, '$.name') AND again.kind = 'step.started'
-        WHERE earlier.key < item.key AND again.id > coalesce(started.id, word.id)
-      ) THEN 'predecessor'
+      WHEN found.word_event IS NULL THEN NULL
+      WHEN found.started_event < found.plan_event AND found.started_identity <> found.identity THEN 'changed'
+      -- One pass over the entry's steps: a search among all earlier ones for each would be quadratic.
+      WHEN max(found.latest_started) OVER before_it > coalesce(found.started_event, found.word_event)
+        THEN 'predecessor'
     END AS stale
-  FROM planned_entry AS planned
-  JOIN json_each(CASE json_array_length(planned.steps) WHEN 0 THEN '[{}]' ELSE planned.steps END) AS item
-  LEFT JOIN event AS word ON word.id = (
-    SELECT max(other.id) FROM event AS other
-    WHERE other.night = planned.night AND other.entry = planned.entry
-      AND other.step = json_extract(item.value, '$.name')
-      AND other.kind IN ('step.started', 'step.finished', 'step.skipped')
-  )
-  LEFT JOIN event AS started ON started.id = (
-    SELECT max(other.id) FROM event AS other
-    WHERE other.night = word.night AND other.entry = word.entry AND other.step = word.step
-      AND other.kind = 'step.started' AND other.attempt = word.attempt
+  FROM (
+    SELECT
+      planned.night,
+      planned.entry,
+      planned."index",
+      planned.model_id,
+      planned.config,
+      planned.pack,
+      json_extract(item.value, '$.name') AS step,
+      json_extract(item.value, '$.identity') AS identity,
+      item.key AS position,
+      word.id AS word_event,
+      word.kind AS word_kind,
+      json_extract(word.data, '$.status') AS word_status,
+      word.attempt,
+      started.id AS started_event,
+      json_extract(started.data, '$.identity') AS started_identity,
+      (
+        SELECT max(+other.id) FROM event AS other
+        WHERE other.night = planned.night AND other.entry = planned.entry
+          AND other.step = json_extract(item.value, '$.name') AND other.kind = 'step.started'
+      ) AS latest_started,
+      planned.plan_event
+    FROM planned_entry AS planned
+    JOIN json_each(CASE json_array_length(planned.steps) WHEN 0 THEN '[{}]' ELSE planned.steps END) AS item
+    LEFT JOIN event AS word ON word.id = (
+      SELECT max(+other.id) FROM event AS other
+      WHERE other.night = planned.night AND other.entry = planned.entry
+        AND other.step = json_extract(item.value, '$.name')
+        AND other.kind IN ('step.started', 'step.finished', 'step.skipped')
+    )
+    LEFT JOIN event AS started ON started.id = (
+      SELECT max(+other.id) FROM event AS other
+      WHERE other.night = word.night AND other.entry = word.entry AND other.step = word.step
+        AND other.kind = 'step.started' AND other.attempt = word.attempt
+    )
+  ) AS found
+  WINDOW before_it AS (
+    PARTITION BY found.night, found.entry ORDER BY found.position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   )
 ) AS known;

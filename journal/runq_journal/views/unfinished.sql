@@ -28,7 +28,7 @@ SELECT
 FROM event AS started
 -- By kind: a harness may call a step "server" too.
 LEFT JOIN event AS spawned ON spawned.id = (
-  SELECT min(other.id) FROM event AS other
+  SELECT min(+other.id) FROM event AS other
   WHERE other.night = started.night AND other.entry IS started.entry AND other.step IS started.step
     AND other.kind = CASE started.kind WHEN 'step.started' THEN 'step.spawned' ELSE 'server.spawned' END
     AND other.attempt IS started.attempt AND other.id > started.id
