@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from runq.identity import file_digest
-from runq_schemas.events import Artifact
+
+if TYPE_CHECKING:
+    from runq_schemas.events import Artifact
 
 MAX_OUTPUTS = 10_000
 """A bundle with more files than this is listed only so far; no harness known writes nearly as many."""
@@ -51,6 +53,8 @@ def _stamp(path: Path) -> Stamp | None:
 
 def prove(bundle: Path, before: Mapping[str, Stamp | None]) -> Proof:
     """What the bundle proves, compared with the stamps taken before the spawn."""
+    from runq_schemas.events import Artifact
+
     artifacts: list[Artifact] = []
     missing: list[str] = []
     stale: list[str] = []

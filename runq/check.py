@@ -85,7 +85,7 @@ def run_check(
     started = now()
     with opened_journal(queue, runs, started, interrupts) as journal:
         with journal.reader() as reader:
-            taken = frozenset(row["night"] for row in reader.nights())
+            taken = frozenset(reader.night_ids())
         check = paths.check_id(paths.new_night_id(started, runs, taken))
         context = CheckContext(
             recorder=Recorder(journal=journal, night=check, observer=observer or Silent()),

@@ -7,7 +7,8 @@ import difflib
 import attrs
 
 from runq.chat import ChatAnswer
-from runq_schemas.events import CheckVerdict, Verdict
+from runq_schemas.event_parts import Verdict
+from runq_schemas.events import CheckVerdict
 
 
 @attrs.frozen(kw_only=True)

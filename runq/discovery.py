@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from runq_schemas.errors import PluginError
-from runq_schemas.events import UsedPlugin
+from runq_schemas.event_parts import UsedPlugin
 
 GROUPS: Mapping[str, str] = {"reset": "runq.reset", "probe": "runq.probe", "harness": "runq.harness"}
 """The kind of plugin and its entry-point group."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from runq_schemas.events import Host
+from runq_schemas.event_parts import Host
 
 MB = 2**20
 

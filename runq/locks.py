@@ -6,7 +6,6 @@ import ipaddress
 import json
 import os
 import platform
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -70,6 +69,8 @@ def _is_this_machine(host: str) -> bool:
         with suppress(
             OSError, ValueError
         ):  # `127.1`, `0x7f000001` and `0` are what browsers and curl take for 127.0.0.1
+            import socket
+
             address = ipaddress.IPv4Address(socket.inet_aton(host))
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

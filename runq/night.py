@@ -130,7 +130,7 @@ def _choose(
         mine = planning.nights_of(reader, request.queue)
         if not request.resume:
             earlier = next((n for n in mine if reader.todo(n)), None)
-            taken = frozenset(row["night"] for row in reader.nights())
+            taken = frozenset(reader.night_ids())
             night = paths.new_night_id(started, request.runs, taken)
             return night, planning.fresh(request.queue, only=request.only), earlier
         night = planning.night_to_resume(reader, request.queue, request.night, request.runs)

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from runq import paths, planning
-from runq.logs import clean, one_line
+from runq.logs import one_line
 from runq.prepared import PreparedQueue
+from runq.text import clean_lines, duration
 from runq_schemas.errors import UsageError
 
 
@@ -118,11 +119,6 @@ def plan_text(data: Mapping[str, Any]) -> str:
     return clean_lines("\n".join(lines))
 
 
-def clean_lines(text: str) -> str:
-    """Text without terminal escapes, its lines kept."""
-    return "\n".join(clean(line) for line in text.split("\n"))
-
-
 def _settings_text(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for name, value in settings.items():
@@ -150,15 +146,3 @@ def _value_text(value: Any) -> str:
 
 def _nested_text(value: Any) -> str:
     return f"{{{_value_text(value)}}}" if isinstance(value, Mapping) else _value_text(value)
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds for people: ``42 s``, ``3:05 min``, ``4:00 h``."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02} min"
-    return f"{whole // 3600}:{whole % 3600 // 60:02} h"

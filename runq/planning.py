@@ -13,7 +13,7 @@ from runq.identity import identity_of, step_parts
 from runq.prepared import PreparedEntry, PreparedQueue
 from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries
 from runq_schemas.errors import UsageError
-from runq_schemas.events import PlannedEntry, PlannedStep
+from runq_schemas.event_parts import PlannedEntry, PlannedStep
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader

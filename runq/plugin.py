@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import attrs
 
 from runq_schemas.errors import PluginError
-from runq_schemas.events import Verdict
+from runq_schemas.event_parts import Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
 
 if TYPE_CHECKING:

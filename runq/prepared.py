@@ -11,7 +11,7 @@ import attrs
 from runq.bounded_probe import BoundedProbe
 from runq.plugin import Entry, Harness, ResetBackend, Step
 from runq.redact import Redactor
-from runq_schemas.events import UsedPlugin
+from runq_schemas.event_parts import UsedPlugin
 from runq_schemas.queue import EntrySpec, QueueSpec
 
 

@@ -32,17 +32,21 @@ def rebuild(journal: Path, *, night: str | None = None, every: bool = False) -> 
     from runq.paths import queue_dir
 
     with JournalReader.open(journal) as reader:
-        known = [row["night"] for row in reader.nights()]
-        wanted = known if every else [chosen(known, night)]
+        wanted = reader.night_ids() if every else [chosen_night(reader, night)]
         return [Rebuilt(night=one, files=summary.write(reader, one, queue_dir(journal.parent, one))) for one in wanted]
 
 
-def chosen(known: list[str], night: str | None) -> str:
+def chosen_night(reader: JournalReader, night: str | None) -> str:
     """The night that a command means: by id or folder, else the latest.
 
     Raises:
         UsageError: there is none.
     """
+    latest = reader.latest_night() if night is None else None
+    return latest or _chosen(reader.night_ids(), night)
+
+
+def _chosen(known: list[str], night: str | None) -> str:
     if not known:
         raise UsageError("the journal has no night yet", remedy="start one with `runq night QUEUE`")
     if night is None:

@@ -10,9 +10,9 @@ from typing import Any
 from runq import summary
 from runq.liveness import runner_of, state_of
 from runq.logs import one_line
-from runq.planned import clean_lines, duration
-from runq.replay import chosen
+from runq.replay import chosen_night
 from runq.resume_command import resume_command
+from runq.text import clean_lines, duration
 from runq_journal.reader import JournalReader
 
 
@@ -27,7 +27,7 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
         UsageError: there is no such night.
     """
     with JournalReader.open(journal) as reader:
-        wanted = chosen([row["night"] for row in reader.nights()], night)
+        wanted = chosen_night(reader, night)
         data = summary.build(reader, wanted)
         plan = reader.latest_plan(wanted)
         last = reader.last_event(wanted)

@@ -6,14 +6,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from runq_journal import chain
 from runq_journal.connection import connect_read_only, connect_reader, has_wal, is_journal, translated
 from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
-from runq_journal.view_files import create_temporary
+from runq_journal.view_files import create_temporary, stale_views
 from runq_journal.view_rows import ORDERS, Row, meant
 from runq_schemas.errors import JournalError
+
+if TYPE_CHECKING:
+    from runq_journal.chain import Break
 
 _EVENT = "SELECT id, night, at, elapsed_s, kind, entry, step, attempt, data, prev_hash, hash FROM event"
 
@@ -82,14 +84,16 @@ class JournalReader:
         """The number of the last event; 0 when there is none."""
         return int(self._query("SELECT coalesce(max(id), 0) AS id FROM event")[0]["id"])
 
-    def verify(self) -> chain.Break | None:
+    def verify(self) -> Break | None:
         """The first break of the hash chain of the whole journal; ``None`` when it holds."""
         return next(self.breaks(), None)
 
-    def breaks(self) -> Iterator[chain.Break]:
+    def breaks(self) -> Iterator[Break]:
         """Every break of the hash chain of the whole journal; see `runq_journal.verify`."""
+        from runq_journal.chain import verify
+
         with translated(self.path, "read"):
-            yield from chain.verify(self._conn)
+            yield from verify(self._conn)
 
     def count(self) -> int:
         """How many events there are."""
@@ -185,6 +189,19 @@ class JournalReader:
             return self._query(f"SELECT * FROM {name} ORDER BY {order}")  # noqa: S608
         return self._query(f"SELECT * FROM {name} WHERE night = ? ORDER BY {order}", (night,))  # noqa: S608
 
+    def night_ids(self) -> list[str]:
+        """Every night's id, the newest first; answered by an index alone."""
+        rows = self._query(
+            "SELECT night FROM event WHERE kind IN ('night.started', 'night.resumed') GROUP BY night"
+            " ORDER BY min(id) DESC"
+        )
+        return [row["night"] for row in rows]
+
+    def latest_night(self) -> str | None:
+        """The id of the night that began last; ``None`` when there is none."""
+        rows = self._query("SELECT night FROM event WHERE +kind = 'night.started' ORDER BY id DESC LIMIT 1")
+        return str(rows[0]["night"]) if rows else None
+
     def nights(self) -> list[Row]:
         """Every night's queue, state and times, the newest first; cheaper than their summaries."""
         return self.view("night")
@@ -207,6 +224,10 @@ class JournalReader:
         if not rows:
             raise self._no_night(night)
         return rows[0]
+
+    def night_summaries(self) -> list[Row]:
+        """Every night's counts and state, the newest first."""
+        return self.view("night_summary")
 
     def entry_results(self, night: str) -> list[Row]:
         """touchstone's fields and ours, one row for each entry of the newest plan, in the order of the file."""
@@ -284,7 +305,8 @@ def _scope(conn: sqlite3.Connection, upto: int | None) -> None:
     """Make the views this version's own, over the events that count."""
     conn.execute("PRAGMA temp_store = MEMORY")
     conn.execute("BEGIN")
-    create_temporary(conn)
+    if upto is not None or stale_views(conn):
+        create_temporary(conn)
     if upto is not None:
         # The views say just "event": SQLite finds the temporary one first. A view takes no parameters.
         conn.execute(f"CREATE TEMP VIEW event AS SELECT * FROM main.event WHERE id <= {int(upto)}")  # noqa: S608

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from runq_schemas.errors import JournalError
-from runq_schemas.events import Event, from_data
+
+if TYPE_CHECKING:
+    from runq_schemas.events import Event
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +48,8 @@ class StoredEvent:
     @property
     def event(self) -> Event:
         """The typed event; an `UnknownEvent` when this version does not know the kind."""
+        from runq_schemas.events import from_data
+
         return from_data(self.kind, self.data)
 
 

@@ -4,31 +4,54 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from functools import cache
-from importlib.resources import files
+from functools import cache, cached_property
+from pathlib import Path
 
 import attrs
 
+_FOLDER = Path(__file__).parent / "views"
 _COLUMN = re.compile(r"^--   (\S+)\s{2,}(.+)$")
 _CONTINUED = re.compile(r"^--\s{6,}(\S.*)$")
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class View:
     """One view: its name, its ``CREATE VIEW`` statement, and what its file says about it."""
 
     name: str
     sql: str
-    about: str
-    columns: dict[str, str]
+    _comment: str = attrs.field(repr=False)
+
+    @property
+    def about(self) -> str:
+        """What the view shows."""
+        return self._described[0]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What each column means."""
+        return self._described[1]
+
+    @cached_property
+    def _described(self) -> tuple[str, dict[str, str]]:
+        about: list[str] = []
+        columns: dict[str, str] = {}
+        for line in self._comment.splitlines():
+            column, continued = _COLUMN.match(line), _CONTINUED.match(line)
+            if column:
+                columns[column[1]] = column[2]
+            elif continued and columns:
+                columns[next(reversed(columns))] += " " + continued[1]
+            elif not columns and line.startswith("-- ") and line != "-- Columns:":
+                about.append(line.removeprefix("-- "))
+        return " ".join(about), columns
 
 
 @cache
 def views() -> tuple[View, ...]:
     """Every view, by name."""
-    folder = files("runq_journal") / "views"
-    found = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
-    return tuple(_parse(item.name.removesuffix(".sql"), item.read_text(encoding="utf-8")) for item in found)
+    # A plain folder and not importlib.resources: every reader of a journal waits for this.
+    return tuple(_parse(path.stem, path.read_text(encoding="utf-8")) for path in sorted(_FOLDER.glob("*.sql")))
 
 
 def stale_views(conn: sqlite3.Connection) -> tuple[View, ...]:
@@ -55,15 +78,4 @@ def _parse(name: str, text: str) -> View:
     if not found or not statement.startswith(f"{name} AS"):
         raise ValueError(f"{name}.sql does not create the view {name}")
     # SQLite stores the statement from its name on, without what stands before it: compare like with like.
-    sql = (found + statement).strip().removesuffix(";")
-    about: list[str] = []
-    columns: dict[str, str] = {}
-    for line in comment.splitlines():
-        column, continued = _COLUMN.match(line), _CONTINUED.match(line)
-        if column:
-            columns[column[1]] = column[2]
-        elif continued and columns:
-            columns[next(reversed(columns))] += " " + continued[1]
-        elif not columns and line.startswith("-- ") and line != "-- Columns:":
-            about.append(line.removeprefix("-- "))
-    return View(name=name, sql=sql, about=" ".join(about), columns=columns)
+    return View(name, (found + statement).strip().removesuffix(";"), comment)

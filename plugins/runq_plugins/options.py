@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-from urllib3.exceptions import LocationParseError
-from urllib3.util import parse_url
 
 
 def positive(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
@@ -32,6 +30,9 @@ def http_url(_: Any, attribute: attrs.Attribute[Any], value: str) -> None:
 
 def url_problem(url: str) -> str:
     """Why a text is no http or https URL, or nothing."""
+    from urllib3.exceptions import LocationParseError  # a third of a plan's start, and few options are URLs
+    from urllib3.util import parse_url
+
     try:
         parts = parse_url(url)
     except LocationParseError:

@@ -36,12 +36,12 @@ def command(
     STEP may be `server`: the log of the server that the reset backend started.
     """
     from runq.logs import follow as lines_of
-    from runq.replay import chosen
+    from runq.replay import chosen_night
     from runq_journal.reader import JournalReader
 
     number, journal = entry_number(entry), journal_of(runs)
     with JournalReader.open(journal) as reader:
-        wanted = chosen([row["night"] for row in reader.nights()], night)
+        wanted = chosen_night(reader, night)
         started = [
             event
             for event in reader.events(night=wanted, entry=number, kinds=("step.started", "server.started"))

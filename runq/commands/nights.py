@@ -21,7 +21,7 @@ def command(runs: Path | None, as_json: bool) -> int:
 
     journal = journal_of(runs)
     with JournalReader.open(journal) as reader:
-        rows = [reader.night_summary(row["night"]) for row in reader.nights()]
+        rows = reader.night_summaries()
         runner = runner_of(journal, reader)
     for row in rows:
         row["state"] = state_of(row["night"], row["state"], runner)

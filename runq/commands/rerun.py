@@ -30,12 +30,12 @@ def command(entry: str, step: str | None, runs: Path | None, as_json: bool) -> i
     """
     from runq.commands.night import run_and_show
     from runq.night import NightRequest
-    from runq.replay import chosen
+    from runq.replay import chosen_night
     from runq_journal.reader import JournalReader
 
     number, journal = entry_number(entry), journal_of(runs)
     with JournalReader.open(journal) as reader:
-        night = chosen([row["night"] for row in reader.nights()], None)
+        night = chosen_night(reader, None)
         plan = reader.latest_plan(night)
     queue = prepared_queue(Path(plan["queue_path"]), Path(plan["base_dir"]))
     planned = next((e for e in plan["entries"] if e["id"] == number), None)

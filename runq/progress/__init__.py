@@ -131,6 +131,6 @@ def check_closing(rows: Sequence[Mapping[str, Any]], *, files: Sequence[Path]) -
 
 
 def _cell(status: str, seconds: float | None) -> str:
-    from runq.planned import duration
+    from runq.text import duration
 
     return status if seconds is None else f"{status} {duration(seconds)}"

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from runq.logs import one_line
-from runq.planned import duration
 from runq.progress.words import words
+from runq.text import duration
 from runq_schemas.events import CheckStarted, Event, NightResumed, NightStarted, StepFinished, StepStarted, Warned
 
 Usual = Callable[[str, str, str], float | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runq.logs import one_line
-from runq.planned import duration
+from runq.text import duration
 from runq_schemas import events
 from runq_schemas.events import Event
 

@@ -15,7 +15,9 @@ from typing import Any, ClassVar, Literal, cast
 import attr
 import attrs
 
-Verdict = Literal["verified", "unverified", "failed"]
+# Every part of an event is found here too.
+from runq_schemas.event_parts import Host, PlannedEntry, PlannedStep, UsedPlugin, Verdict  # noqa: F401
+
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
 CheckVerdict = Literal["ok", "warn", "fail"]
@@ -28,56 +30,6 @@ class Event:
 
     kind: ClassVar[str]
     about: ClassVar[str]
-
-
-@attrs.frozen(kw_only=True)
-class Host:
-    """The machine a night ran on."""
-
-    name: str
-    system: str
-    machine: str
-    cpus: int
-    memory_mb: float
-
-
-@attrs.frozen(kw_only=True)
-class PlannedStep:
-    """A step the night intends, with its identity as the files were then."""
-
-    name: str
-    identity: str
-    run: bool
-    why: str
-
-
-@attrs.frozen(kw_only=True)
-class PlannedEntry:
-    """An entry of the queue file as the night sees it.
-
-    ``id`` never changes within a night; ``index`` is the position in the file now. ``settings`` is every
-    resolved setting with secrets removed.
-    """
-
-    id: int
-    index: int
-    model: Mapping[str, Any]
-    config: str | None
-    pack: str | None
-    judge_config: str | None
-    judge_model: str | None
-    steps: tuple[PlannedStep, ...]
-    settings: Mapping[str, Any]
-
-
-@attrs.frozen(kw_only=True)
-class UsedPlugin:
-    """A plugin the night uses, and the distribution that brought it."""
-
-    group: str
-    name: str
-    distribution: str
-    version: str
 
 
 @attrs.frozen(kw_only=True)

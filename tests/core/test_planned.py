@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from runq.planned import duration, plan_data, plan_text
+from runq.planned import plan_data, plan_text
+from runq.text import duration
 from runq_schemas import UsageError
 from runq_schemas import events as ev
 

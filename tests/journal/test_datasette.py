@@ -146,7 +146,7 @@ def test_the_views_are_this_versions_whatever_the_file_holds(golden_db: Path) ->
     ],
 )
 def test_durations_read_as_in_runqs_own_tables(seconds: float | None, text: str) -> None:
-    from runq.planned import duration
+    from runq.text import duration
 
     assert words.duration(seconds) == text
     if seconds is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import strictyaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runq_schemas.document import MAX_DEPTH, Document, read_document
 from runq_schemas.errors import QueueFileError
@@ -177,6 +180,25 @@ def test_whatever_strictyaml_raises_is_a_queue_file_error(failure: Exception, mo
     error = refusal("a: 1\n")
     assert error.where == "queue.yaml, line 1, column 1"
     assert error.remedy
+
+
+@given(
+    st.text("[]{}:,- \n\t\"'&*!|>%#?ax0", max_size=40)
+    | st.lists(st.sampled_from(["a: 1\n", "a: 2\n", "- x\n", "b:\n", "  c: &d 1\n", "  - !t 1\n", "e: {f: [1, 2]}\n"]))
+    .map("".join)
+)  # fmt: skip
+def test_strictyaml_refuses_while_it_loads_and_never_afterwards(text: str) -> None:
+    def refuses(schema: Any) -> bool:
+        try:
+            strictyaml.dirty_load(text, schema, allow_flow_style=True)
+        except (strictyaml.YAMLError, AttributeError, AssertionError, TypeError, ValueError, NotImplementedError):
+            return True
+        return False
+
+    # The schema `Any` also trips over keys that are no text; here these are refused before strictyaml is asked.
+    if refuses(strictyaml.Any()) and not refuses(lambda chunk: chunk):
+        with pytest.raises(QueueFileError):
+            read(text)
 
 
 def test_strictyaml_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:

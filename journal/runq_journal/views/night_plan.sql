@@ -18,6 +18,6 @@ WHERE event.kind IN ('night.started', 'night.resumed')
   -- Every view looks the newest event up like this, because it costs one step in an index, and because SQLite can
   -- then push "night = ?" down to the table, as it cannot through nested GROUP BYs.
   AND event.id = (
-    SELECT max(other.id) FROM event AS other
+    SELECT max(+other.id) FROM event AS other
     WHERE other.night = event.night AND other.kind IN ('night.started', 'night.resumed')
   );

@@ -66,11 +66,12 @@ FROM (
       word.attempt,
       started.id AS started_event,
       json_extract(started.data, '$.identity') AS started_identity,
-      (
+      -- Whatever attempt the last word is about, no later one has begun; a skip is about none.
+      CASE WHEN word.kind <> 'step.skipped' THEN started.id ELSE (
         SELECT max(+other.id) FROM event AS other
-        WHERE other.night = planned.night AND other.entry = planned.entry
-          AND other.step = json_extract(item.value, '$.name') AND other.kind = 'step.started'
-      ) AS latest_started,
+        WHERE other.night = word.night AND other.entry = word.entry AND other.step = word.step
+          AND other.kind = 'step.started'
+      ) END AS latest_started,
       planned.plan_event
     FROM planned_entry AS planned
     JOIN json_each(CASE json_array_length(planned.steps) WHEN 0 THEN '[{}]' ELSE planned.steps END) AS item

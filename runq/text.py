@@ -1,0 +1,24 @@
+"""Figures and texts as people read them."""
+
+from __future__ import annotations
+
+from runq.logs import clean
+
+__all__ = ["clean_lines", "duration"]
+
+
+def clean_lines(text: str) -> str:
+    """Text without terminal escapes, its lines kept."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: ``42 s``, ``3:05 min``, ``4:00 h``."""
+    if seconds is None:
+        return "?"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02} h"
