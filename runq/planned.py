@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import attrs
 from runq import paths, planning
 from runq.logs import one_line
 from runq.prepared import PreparedQueue
+from runq.scores import metric_text
 from runq.text import clean_lines, duration
 from runq_schemas.errors import UsageError
 
@@ -34,6 +35,7 @@ def plan_data(
 
     journal = runs / paths.JOURNAL_NAME
     estimates: dict[tuple[str, str, str], tuple[float, int]] = {}
+    scores: Scores = {}
     if paths.is_begun(journal):
         with JournalReader.open(journal) as reader:
             if resume:
@@ -43,6 +45,7 @@ def plan_data(
                 works = planning.fresh(queue, only=only)
             for row in reader.durations():
                 estimates[row["step"], row["model_id"], row["pack"] or ""] = (row["seconds"], row["n"])
+            scores = _last_scores(reader.metrics())
     elif resume:
         raise UsageError(f"{runs} has no journal to resume from", remedy="start a night without --resume")
     else:
@@ -54,14 +57,30 @@ def plan_data(
         "base_dir": str(queue.base_dir),
         "runs": str(runs),
         "night": night if resume else None,
-        "entries": [_entry(work, estimates) for work in works],
+        "entries": [_entry(work, estimates, scores) for work in works],
         "plugins": [attrs.asdict(plugin) for plugin in queue.plugins],
     }
     redacted: dict[str, Any] = redact(data)
     return redacted
 
 
-def _entry(work: planning.Work, estimates: Mapping[tuple[str, str, str], tuple[float, int]]) -> dict[str, Any]:
+Scores = dict[tuple[str, str, str, str], list[dict[str, Any]]]
+"""The scores of the last attempt that has any, by step, model, configuration and pack."""
+
+
+def _last_scores(rows: Iterable[Mapping[str, Any]]) -> Scores:
+    scores: Scores = {}
+    for row in rows:  # the oldest first
+        found = scores.setdefault((row["step"], row["model_id"], row["config"] or "", row["pack"] or ""), [])
+        if found and found[0]["event"] != row["event"]:
+            found.clear()
+        found.append({name: row[name] for name in ("name", "value", "stderr", "n", "night", "event")})
+    return scores
+
+
+def _entry(
+    work: planning.Work, estimates: Mapping[tuple[str, str, str], tuple[float, int]], scores: Scores
+) -> dict[str, Any]:
     spec = work.prepared.spec
     steps = []
     for decision in work.decisions:
@@ -75,6 +94,7 @@ def _entry(work: planning.Work, estimates: Mapping[tuple[str, str, str], tuple[f
                 "timeout_s": work.prepared.timeouts_s[decision.step],
                 "usual_s": seconds,
                 "usual_n": n,
+                "last_metrics": scores.get((decision.step, spec.model.id, spec.config or "", spec.pack or ""), []),
             }
         )
     return {
@@ -106,6 +126,9 @@ def plan_text(data: Mapping[str, Any]) -> str:
             lines.append(
                 f"    {what} {step['name']}: {one_line(step['why'])} (timeout {duration(step['timeout_s'])}{usual})"
             )
+            if step["last_metrics"]:
+                first = step["last_metrics"][0]
+                lines.append(f"         last {metric_text(first)}, night {one_line(first['night'])}")
             if step["run"]:
                 total += step["usual_s"] or 0.0
                 unknown += step["usual_s"] is None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import attrs
 
 from runq_schemas.errors import PluginError
-from runq_schemas.event_parts import Verdict
+from runq_schemas.event_parts import Metric, Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "Harness",
     "HttpFailure",
     "HttpReply",
+    "Metric",
     "ModelSpec",
     "NamesSteps",
     "PluginError",
@@ -278,6 +279,17 @@ class Target:
     api_key: str | None = attrs.field(default=None, repr=False)
 
 
+def _metrics(_: object, attribute: attrs.Attribute[Any], value: tuple[Metric, ...]) -> None:
+    """The journal and every view go by a score's name."""
+    for metric in value:
+        if not isinstance(metric, Metric):
+            raise TypeError(f"metrics must hold Metric objects, not {metric!r}")
+    names = [metric.name for metric in value]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"metrics: two are named {twice[0]!r}")
+
+
 @attrs.frozen(kw_only=True)
 class Evidence:
     """What the artifacts of a step that exited 0 say.
@@ -286,11 +298,13 @@ class Evidence:
         ok: whether they prove the step.
         reason: why not; one sentence.
         facts: figures for the journal (JSON data), for example ``answers`` and ``answers_failed``.
+        metrics: the scores, the one to look at first; no two of a name. What is not a finite number is left out.
     """
 
     ok: bool
     reason: str = ""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
+    metrics: tuple[Metric, ...] = attrs.field(default=(), converter=tuple, validator=_metrics)
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from runq.liveness import runner_of, state_of
 from runq.logs import one_line
 from runq.replay import chosen_night
 from runq.resume_command import resume_command
+from runq.scores import first_metrics, metric_text
 from runq.text import clean_lines, duration
 from runq_journal.reader import JournalReader
 
@@ -78,6 +79,7 @@ def status_text(data: Mapping[str, Any]) -> str:
     for entry, model in zip(data["entries"], models, strict=True):
         steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
         lines.append(f"{'e' + str(entry['id']):<3}  {model:<{width}}  {steps}")
+        lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
         if entry["reason"]:
             lines.append(f"      {one_line(entry['reason'])}")
     if data["state"] == "running" and data["now"]:

@@ -49,25 +49,29 @@ def classify(
     stall_s: float | None,
     proof: artifacts.Proof,
     check: Callable[[], Evidence],
-) -> tuple[StepStatus, str, Mapping[str, Any]]:
-    """The status of an attempt, the reason in words, and the harness's facts.
+) -> tuple[StepStatus, Evidence]:
+    """The status of an attempt, and why: the harness's evidence, or none with the reason in words.
 
     ``ok`` needs exit 0, every artifact new, and the harness's word that they say what they should.
     """
     if end.why == "interrupted":
-        return "interrupted", "the night was interrupted", {}
+        return "interrupted", _unproven("the night was interrupted")
     if end.why == "timeout":
-        return "timeout", f"it ran past its timeout of {timeout_s:g} s", {}
+        return "timeout", _unproven(f"it ran past its timeout of {timeout_s:g} s")
     if end.why == "stalled":
-        return "stalled", f"neither its log nor its bundle grew for {stall_s:g} s", {}
+        return "stalled", _unproven(f"neither its log nor its bundle grew for {stall_s:g} s")
     if end.signal is not None:
-        return "failed", f"it was ended by {end.signal}", {}
+        return "failed", _unproven(f"it was ended by {end.signal}")
     if end.exit_code != 0:
-        return "failed", f"it exited with {end.exit_code}", {}
+        return "failed", _unproven(f"it exited with {end.exit_code}")
     if proof.reason:
-        return "failed", f"it exited with 0, but {proof.reason}", {}
+        return "failed", _unproven(f"it exited with 0, but {proof.reason}")
     evidence = check()
-    return ("ok" if evidence.ok else "failed"), evidence.reason, evidence.facts
+    return ("ok" if evidence.ok else "failed"), evidence
+
+
+def _unproven(reason: str) -> Evidence:
+    return Evidence(ok=False, reason=reason)
 
 
 def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt) -> StepFinished:
@@ -137,11 +141,12 @@ class _Run:
                 mark=(self.prepared.entry.id, attempt.step.name, attempt.number),
             )
         except SpawnError as error:
-            return self._event("failed", f"{error.message}. {error.remedy}", None, context.clock() - started)
+            reason = f"{error.message}. {error.remedy}"
+            return self._event("failed", _unproven(reason), None, context.clock() - started)
         end, ended = self._watch(child, started)
         seconds = context.clock() - started
-        status, reason, facts, proof = self._judge(end)
-        return self._event(status, reason, end, seconds, facts=facts, proof=proof, ended=ended)
+        status, evidence, proof = self._judge(end)
+        return self._event(status, evidence, end, seconds, proof=proof, ended=ended)
 
     def _watch(self, child: Child, started: float) -> tuple[Exit, Ended]:
         """Watch the process; its whole tree is gone when this returns or raises."""
@@ -186,11 +191,11 @@ class _Run:
         exit_code, signal = child.status()
         return Exit(why=why, exit_code=exit_code, signal=signal), ended
 
-    def _judge(self, end: Exit) -> tuple[StepStatus, str, Mapping[str, Any], artifacts.Proof]:
+    def _judge(self, end: Exit) -> tuple[StepStatus, Evidence, artifacts.Proof]:
         entry, step, bundle = self.prepared.entry, self.attempt.step, self.attempt.bundle
         try:
             proof = artifacts.prove(bundle, self.before)
-            status, reason, facts = classify(
+            status, evidence = classify(
                 end,
                 timeout_s=self.prepared.timeouts_s[step.name],
                 stall_s=self.prepared.stalls_s[step.name],
@@ -200,24 +205,19 @@ class _Run:
         except JournalError:
             raise
         except RunqError as error:
-            return "failed", error.message, {}, _NO_PROOF
+            return "failed", _unproven(error.message), _NO_PROOF
         except (Exception, SystemExit) as error:  # a harness is a plugin: what it raises is this step's failure
-            return (
-                "failed",
-                f"its artifacts could not be checked: {type(error).__name__}: {error}",
-                {},
-                _NO_PROOF,
-            )
-        return status, reason, facts, proof
+            reason = f"its artifacts could not be checked: {type(error).__name__}: {error}"
+            return "failed", _unproven(reason), _NO_PROOF
+        return status, evidence, proof
 
     def _event(
         self,
         status: StepStatus,
-        reason: str,
+        evidence: Evidence,
         end: Exit | None,
         seconds: float,
         *,
-        facts: Mapping[str, Any] | None = None,
         proof: artifacts.Proof | None = None,
         ended: Ended | None = None,
     ) -> StepFinished:
@@ -226,13 +226,14 @@ class _Run:
             exit_code=end.exit_code if end else None,
             signal=end.signal if end else None,
             seconds=round(seconds, 3),
-            reason=reason,
+            reason=evidence.reason,
             artifacts=proof.artifacts if proof else (),
             outputs=artifacts.outputs(self.attempt.bundle),
             peak_mb={label: round(mb, 1) for label, mb in self.sampler.peak_mb.items()},
             model_delta_mb=self.sampler.delta_mb(self.attempt.baseline_mb),
             baseline_proven=self.attempt.baseline_proven,
-            facts=dict(facts or {}),
+            facts=dict(evidence.facts),
+            metrics=tuple(evidence.metrics),
             log_tail=logs.tail(self.log) if status != "ok" else (),
             ended_pids=tuple(ended.ended_pids) if ended else (),
             survivors=tuple(ended.survivors) if ended else (),

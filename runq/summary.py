@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runq.logs import clean, one_line
 from runq.paths import shown
+from runq.scores import score_text
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
@@ -47,6 +48,9 @@ _ADDED_FIELDS = (
     "answers_failed",
 )
 
+METRIC_FIELDS = ("step", "name", "value", "stderr", "n")
+"""What an entry's ``metrics`` hold of each score, the one to look at first of its step before the others."""
+
 
 def build(reader: JournalReader, night: str) -> dict[str, Any]:
     """The summary of a night as JSON data, as the journal (or the reader's moment in it) tells it."""
@@ -66,7 +70,13 @@ def build(reader: JournalReader, night: str) -> dict[str, Any]:
                 "attempts": attempts.get((state["entry"], state["step"]), []),
             }
         )
-    entries = [_entry(result, states.get(result["entry"], []), base) for result in reader.entry_results(night)]
+    metrics: dict[int, list[dict[str, Any]]] = {}
+    for metric in reader.step_metrics(night):
+        metrics.setdefault(metric["entry"], []).append({name: metric[name] for name in METRIC_FIELDS})
+    entries = [
+        {**_entry(result, states.get(result["entry"], []), base), "metrics": metrics.get(result["entry"], [])}
+        for result in reader.entry_results(night)
+    ]
     return {
         "started": row["started"],
         "total": row["total"],
@@ -153,6 +163,7 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
             "",
             "\\* The baseline is not proven: the model delta may hold what an earlier model left behind.",
         ]
+    lines += _scores(entries)
     errors = [entry for entry in entries if entry["error"]]
     if errors:
         lines += ["", "## Errors", ""]
@@ -176,6 +187,28 @@ def escaped(text: str) -> str:
     # A bare address becomes a link without any mark-up in most readers; it reads the same with the slash escaped.
     flat = _BARE_LINK.sub(r"\1\\", flat)
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _scores(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of all scores; nothing where no step has any."""
+    rows = [
+        [
+            str(entry["index"]),
+            escaped(entry["model_id"]),
+            escaped(entry["pack"] or ""),
+            escaped(metric["step"]),
+            escaped(metric["name"]),
+            score_text(metric["value"]),
+            "" if metric["stderr"] is None else score_text(metric["stderr"]),
+            "" if metric["n"] is None else str(metric["n"]),
+        ]
+        for entry in entries
+        for metric in entry["metrics"]
+    ]
+    if not rows:
+        return []
+    head = ["", "## Scores", "", "| # | model | pack | step | score | value | stderr | n |", f"|{' --- |' * 8}"]
+    return [*head, *(f"| {' | '.join(cells)} |" for cells in rows)]
 
 
 def _path(text: str) -> str:

@@ -268,6 +268,14 @@ class JournalReader:
         """Baseline, peak and delta in MB of each attempt and probe."""
         return self.view("model_delta", night)
 
+    def step_metrics(self, night: str) -> list[Row]:
+        """The scores of a night's entries, of the steps that are ok and count."""
+        return self.view("step_metric", night)
+
+    def metrics(self, night: str | None = None) -> list[Row]:
+        """Every score of every ok attempt, the oldest first; ``newest`` marks the last of its model, pack and name."""
+        return self.view("metric", night)
+
     def failures(self, night: str | None = None) -> list[Row]:
         """Every attempt that ended otherwise than ok."""
         return self.view("failure", night)

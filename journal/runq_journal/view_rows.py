@@ -14,6 +14,7 @@ ORDERS = {
     "duration_estimate": "model_id, pack, step",
     "entry_result": 'night, "index"',
     "failure": "event",
+    "metric": "event, position",
     "model_delta": "event, probe",
     "night": "first_event DESC",
     "night_plan": "night",
@@ -22,6 +23,7 @@ ORDERS = {
     "planned_step": 'night, "index", position',
     "server": "started_event",
     "step_evidence": "night, entry, started_event",
+    "step_metric": 'night, "index", step_position, position',
     "step_result": 'night, "index", position',
     "step_state": "night, entry, event",
     "todo": 'night, "index", position',
@@ -31,7 +33,7 @@ ORDERS = {
 """Every view with the order its rows are given in; a view's own text has none, so that SQLite may look inside."""
 
 # SQLite has neither booleans nor JSON values: these columns become what they mean.
-_BOOLEANS = frozenset({"baseline_proven", "loaded", "memory_back", "run"})
+_BOOLEANS = frozenset({"baseline_proven", "loaded", "memory_back", "newest", "run"})
 _JSON = frozenset(
     {"argv", "artifacts", "facts", "identity_parts", "loaded_models", "model", "outputs", "settings", "steps"}
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
+
 from runq.logs import one_line
+from runq.scores import metric_text
 from runq.text import duration
 from runq_schemas import events
 from runq_schemas.events import Event
@@ -96,6 +99,8 @@ def _finished(event: events.StepFinished, step: str) -> str:
         parts.append(f"in {duration(event.seconds)}")
     if event.reason:
         parts.append(f"- {event.reason}")
+    if event.metrics:
+        parts.append(f"({metric_text(attrs.asdict(event.metrics[0]))})")
     for probe, mb in event.model_delta_mb.items():
         mark = "" if event.baseline_proven else " (baseline not proven)"
         parts.append(f"[{probe} {round(mb):+d} MB{mark}]")

@@ -1,13 +1,14 @@
-"""What a plan and a reset say in events; apart from the events, because a plan is made without any of them."""
+"""What a plan, a reset and a harness say in events; apart from the events, because a plan is made without any of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
 
-__all__ = ["Host", "PlannedEntry", "PlannedStep", "UsedPlugin", "Verdict"]
+__all__ = ["Host", "Metric", "PlannedEntry", "PlannedStep", "UsedPlugin", "Verdict"]
 
 Verdict = Literal["verified", "unverified", "failed"]
 """A reset's: proven; not to be told; something is still loaded, or nobody could be asked."""
@@ -61,3 +62,23 @@ class UsedPlugin:
     name: str
     distribution: str
     version: str
+
+
+def _finite(_: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    """A journal holds JSON, which has neither NaN nor infinity."""
+    if value is not None and (isinstance(value, bool) or not math.isfinite(value)):
+        raise ValueError(f"{attribute.name} must be a finite number, not {value!r}")
+
+
+@attrs.frozen(kw_only=True)
+class Metric:
+    """A score of a step.
+
+    ``name`` tells it from the step's other scores, such as ``match/accuracy``; ``value`` is the figure as the harness
+    itself writes it; ``stderr`` its standard error, ``n`` how many samples it is over, each ``None`` when not told.
+    """
+
+    name: str = attrs.field(validator=attrs.validators.min_len(1))
+    value: float = attrs.field(validator=_finite)
+    stderr: float | None = attrs.field(default=None, validator=_finite)
+    n: int | None = None

@@ -16,7 +16,7 @@ import attr
 import attrs
 
 # Every part of an event is found here too.
-from runq_schemas.event_parts import Host, PlannedEntry, PlannedStep, UsedPlugin, Verdict  # noqa: F401
+from runq_schemas.event_parts import Host, Metric, PlannedEntry, PlannedStep, UsedPlugin, Verdict  # noqa: F401
 
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
@@ -182,7 +182,9 @@ class Artifact:
 
 @attrs.frozen(kw_only=True)
 class StepFinished(Event):
-    """The end of an attempt. ``facts`` is what the harness read off the artifacts; ``outputs`` the bundle's files."""
+    """The end of an attempt. ``facts`` is what the harness read off the artifacts, ``metrics`` the scores among it,
+    the one to look at first; ``outputs`` are the bundle's files.
+    """
 
     kind: ClassVar[str] = "step.finished"
     about: ClassVar[str] = "The end of an attempt: status, exit code or signal, seconds, artifacts, memory, log tail."
@@ -197,6 +199,7 @@ class StepFinished(Event):
     model_delta_mb: Mapping[str, float] = attrs.field(factory=dict)
     baseline_proven: bool = False
     facts: Mapping[str, Any] = attrs.field(factory=dict)
+    metrics: tuple[Metric, ...] = ()
     log_tail: tuple[str, ...] = ()
     ended_pids: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()

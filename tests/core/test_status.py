@@ -148,3 +148,14 @@ def test_the_columns_of_a_status_line_up(told: Any) -> None:
     first, second = (line for line in lines if line.startswith("e"))
     assert first == "e0   a                   pending"
     assert second == "e1   a-much-longer/name  pending"
+
+
+def test_the_first_score_of_each_step_has_a_line(told: Any) -> None:
+    told.plan("gemma")
+    told.started(0, "eval")
+    told.finished(
+        0, "eval", metrics=(ev.Metric(name="match/accuracy", value=0.5, n=12), ev.Metric(name="other", value=1.0))
+    )
+    lines = status_text(status_data(told.path, told.night)).splitlines()
+    assert lines[4] == "      eval: match/accuracy 0.5 (n=12)"
+    assert "other" not in "\n".join(lines)

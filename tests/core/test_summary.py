@@ -206,3 +206,35 @@ def test_a_summary_that_cannot_be_written_leaves_the_old_one(
             write(reader, told.night, tmp_path)
     assert json_file.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["summary.json", "summary.md"]
+
+
+SCORES = (
+    ev.Metric(name="match/accuracy", value=0.4166666, stderr=0.05, n=12),
+    ev.Metric(name="match/total", value=1234567.0),
+)
+
+
+def test_scores_stand_with_their_entry_and_in_a_table(told: Any) -> None:
+    told.plan("gem|ma", "qwen")
+    told.started(0, "eval")
+    told.finished(0, "eval", metrics=SCORES)
+    data = built(told)
+    assert data["entries"][0]["metrics"] == [
+        {"step": "eval", "name": "match/accuracy", "value": 0.4166666, "stderr": 0.05, "n": 12},
+        {"step": "eval", "name": "match/total", "value": 1234567.0, "stderr": None, "n": None},
+    ]
+    assert data["entries"][1]["metrics"] == []
+    table = rows(to_markdown(data).split("## Scores")[1])
+    assert table[0] == ["#", "model", "pack", "step", "score", "value", "stderr", "n"]
+    assert table[2] == ["0", "gem\\|ma", "packs/office.yaml", "eval", "match/accuracy", "0.4167", "0.05", "12"]
+    assert table[3][4:] == ["match/total", "1234567", "", ""]
+
+
+def test_scores_of_a_step_that_runs_again_do_not_count(told: Any) -> None:
+    told.plan("gemma")
+    told.started(0, "eval")
+    told.finished(0, "eval", metrics=SCORES)
+    told.started(0, "eval", 2)
+    data = built(told)
+    assert data["entries"][0]["metrics"] == []
+    assert "## Scores" not in to_markdown(data)
