@@ -1,4 +1,4 @@
-"""What a plan, a reset and a harness say in events; apart from the events, because a plan is made without any of them."""
+"""What a plan, a reset and a harness say in events; apart, because a plan is made without any of the events."""
 
 from __future__ import annotations
 
