@@ -44,7 +44,7 @@ FROM (
     found.*,
     CASE
       WHEN found.word_event IS NULL THEN NULL
-      WHEN found.started_event < found.plan_event AND found.started_identity <> found.identity THEN 'changed'
+      WHEN found.changed THEN 'changed'
       -- One pass over the entry's steps: a search among all earlier ones for each would be quadratic.
       WHEN max(found.latest_started) OVER before_it > coalesce(found.started_event, found.word_event)
         THEN 'predecessor'
@@ -58,14 +58,15 @@ FROM (
       planned.config,
       planned.pack,
       json_extract(item.value, '$.name') AS step,
-      json_extract(item.value, '$.identity') AS identity,
       item.key AS position,
       word.id AS word_event,
       word.kind AS word_kind,
       json_extract(word.data, '$.status') AS word_status,
       word.attempt,
       started.id AS started_event,
-      json_extract(started.data, '$.identity') AS started_identity,
+      -- Most steps began after the newest plan; their text is not even read.
+      started.id < planned.plan_event
+        AND json_extract(started.data, '$.identity') <> json_extract(item.value, '$.identity') AS changed,
       -- Whatever attempt the last word is about, no later one has begun; a skip is about none.
       CASE WHEN word.kind <> 'step.skipped' THEN started.id ELSE (
         SELECT max(+other.id) FROM event AS other
