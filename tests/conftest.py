@@ -117,9 +117,9 @@ def no_subreaper_for_other_tests() -> Iterator[None]:
         ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-@pytest.fixture
-def missing() -> Callable[[str], NoReturn]:
-    """Called when something real that a test needs is not here: skips at home, fails in CI, where it must be."""
+@pytest.fixture(scope="session")
+def missing_session() -> Callable[[str], NoReturn]:
+    """As `missing`, for fixtures of the whole session."""
 
     def tell(what: str) -> NoReturn:
         if os.environ.get("CI"):
@@ -127,3 +127,9 @@ def missing() -> Callable[[str], NoReturn]:
         pytest.skip(what)
 
     return tell
+
+
+@pytest.fixture
+def missing(missing_session: Callable[[str], NoReturn]) -> Callable[[str], NoReturn]:
+    """Called when something real that a test needs is not here: skips at home, fails in CI, where it must be."""
+    return missing_session

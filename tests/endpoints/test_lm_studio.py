@@ -57,7 +57,7 @@ def test_three_entries_by_lms(host: Any, lms: Any, asking: Any) -> None:
 REST_LIES = [
     ("never", 3, "still loaded: qwen/qwen3-8b", "failed"),
     ("keeps", 13, "gave back 0 MB of 320 MB", "unverified"),
-    ("hangs", 3, "LM Studio did not answer", "failed"),
+    ("hangs", 3, "LM Studio is busy or hangs", "failed"),
     ("error", 3, "not LM Studio's list of models (HTTP 200", "failed"),
     ("refuses", 3, 'LM Studio did not confirm the unload (HTTP 200: {"error": "Unexpected endpoint', "failed"),
     ("garbage", 3, "not LM Studio's list of models (HTTP 200: <html>", "failed"),

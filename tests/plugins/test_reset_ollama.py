@@ -13,6 +13,7 @@ from runq.testing import FakeClock, make_context
 from runq_plugins.reset import ollama as module
 from runq_plugins.reset.ollama import OllamaReset
 from runq_plugins.reset.ollama_host import ollama_url
+from runq_plugins.reset.owner import children_of_listener
 
 LOADED = {
     "name": "qwen3:8b",
@@ -265,12 +266,11 @@ def test_a_tunnel_or_proxy_on_the_port_is_not_the_server(model_server, tmp_path)
 
 
 def test_a_remote_host_is_at_best_unverified(monkeypatch):
-    registry = module.OllamaRegistry(url="http://192.0.2.1:11434", sleep=lambda _: None)
-    assert registry.owners() is None
+    assert children_of_listener("http://192.0.2.1:11434", ("ollama",)) is None
     monkeypatch.setattr(module.owner, "listener", lambda _: psutil.Process(os.getpid()))
     monkeypatch.setattr(module.owner, "bears", lambda *_: True)
     monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: (_ for _ in ()).throw(psutil.NoSuchProcess(1)))
-    assert module.OllamaRegistry(url="http://127.0.0.1:1", sleep=lambda _: None).owners() is None
+    assert children_of_listener("http://127.0.0.1:1", ("ollama",)) is None
 
 
 # --- options --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Evict everything, then prove it: the one course that every asking backend takes.
 
 1. Ask what is resident, and remember the processes that hold it.
-2. Evict each, whatever the answer says: servers answer "done" when nothing happened.
+2. Evict each, whatever the answer says: servers answer "done" when nothing happened. What is still loading is
+   waited for first, as far as there is time.
 3. Ask until three readings over two seconds are empty, evicting what appears meanwhile (a load that was under way
    is listed only when it is over: Ollama server/sched.go).
 4. Compare the processes.
@@ -15,7 +16,7 @@ from typing import Protocol
 import attrs
 
 from runq.plugin import ResetContext, ResetOutcome, Verdict
-from runq_plugins.reset.owner import Evidence, Owner
+from runq_plugins.reset.owner import Evidence, Owner, escaped
 
 EMPTY_READINGS = 3
 """So many empty readings in a row ..."""
@@ -31,6 +32,10 @@ CALL_S = 10.0
 
 FAIR_CALL_S = 1.0
 """A question with less time than this before the whole limit was cut short, and says nothing of the server."""
+
+LOAD_WAIT_SHARE = 0.5
+"""The part of the whole limit for which a load that is under way is waited for before it is evicted all the same: an
+unload can miss a load, or kill it half way, and a load that hangs must not hold the night."""
 
 COMPLAINT_S = 10.0
 """Seconds for a list to become empty once the server has refused to evict."""
@@ -65,6 +70,7 @@ class Resident:
         size_mb: its size in MB.
         context_length: tokens of context it is loaded with.
         note: something about it, for a reason that a person reads.
+        loading: it is not up yet.
     """
 
     id: str
@@ -72,6 +78,7 @@ class Resident:
     size_mb: float | None = None
     context_length: int | None = None
     note: str = ""
+    loading: bool = False
 
 
 def whole(value: object) -> int | None:
@@ -134,6 +141,11 @@ class Eviction:
     _asked: set[str] = attrs.field(factory=set, init=False)
     _complaint: str = attrs.field(default="", init=False)
     _readings: int = attrs.field(default=0, init=False)
+    _load_wait_until: float = attrs.field(init=False)
+
+    @_load_wait_until.default
+    def _half_the_limit(self) -> float:
+        return self.deadline.at - (1.0 - LOAD_WAIT_SHARE) * self.deadline.left_s
 
     def run(self) -> ResetOutcome:
         """Evict and prove."""
@@ -163,7 +175,7 @@ class Eviction:
                 empty_since = now if empty_since is None else empty_since
                 empties += 1
                 if empties >= EMPTY_READINGS and now - empty_since >= EMPTY_FOR_S:
-                    owners = self.registry.owners()
+                    owners = self._owners()
                     doubt = self.evidence.doubt(owners, evicted=bool(self._before), size_mb=self._size_mb())
                     # Waiting ends a doubt only where the processes are seen.
                     if not doubt or owners is None or now - empty_since >= self.release_wait_s:
@@ -187,12 +199,14 @@ class Eviction:
         if not self._listed and self._before:
             return
         self.evidence.note_before(self.registry.owners())
-        fresh = [resident for resident in self._listed if resident.id not in self._asked]
+        for resident in self._listed:
+            self._before.setdefault(resident.id, resident)
+        patient = self.context.clock() < self._load_wait_until
+        fresh = [one for one in self._listed if one.id not in self._asked and not (one.loading and patient)]
         if not fresh:
             return
-        for resident in fresh:
-            self._before.setdefault(resident.id, resident)
-            self._asked.add(resident.id)
+        self._before |= {resident.id: resident for resident in fresh if not resident.loading}
+        self._asked |= {resident.id for resident in fresh}
         try:
             self.registry.evict(fresh, self.deadline)
         except Complaint as complaint:
@@ -200,6 +214,11 @@ class Eviction:
             self._hurry()
         except Busy as busy:
             self._complaint = busy.reason
+
+    def _owners(self) -> Sequence[Owner] | None:
+        """The owners now, with those that held a model before and have left the server's tree."""
+        owners = self.registry.owners()
+        return None if owners is None else (*owners, *escaped(self.evidence.before, owners))
 
     def _patiently(self) -> Sequence[Resident]:
         while True:

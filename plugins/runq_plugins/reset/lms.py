@@ -10,8 +10,9 @@ import attrs
 from urllib3.util import parse_url
 
 from runq.plugin import ResetContext, ResetOutcome
-from runq_plugins.options import http_url, not_empty, positive
+from runq_plugins.options import http_url, not_empty
 from runq_plugins.reset import owner
+from runq_plugins.reset.asked import Endpoint, bearer, key_in, timeout_option
 from runq_plugins.reset.eviction import Deadline, Resident, Unasked, context_lengths, evict_all
 from runq_plugins.reset.lms_cli import CliRegistry, find_lms
 from runq_plugins.reset.lms_rest import RestRegistry
@@ -50,9 +51,7 @@ class LmsReset:
         validator=_program,
         metadata={"description": "The `lms` program; by default the one on the PATH or in LM Studio's own folder."},
     )
-    timeout_s: float = attrs.field(
-        default=120.0, validator=positive, metadata={"description": "Seconds the whole reset may take."}
-    )
+    timeout_s: float = timeout_option()
     api_token_env: str = attrs.field(
         default="LM_API_TOKEN",
         validator=not_empty,
@@ -134,9 +133,16 @@ class LmsReset:
         return re.sub(r"(/api)?/v[01]$", "", self.base_url.rstrip("/"))
 
     def _rest(self, context: ResetContext) -> RestRegistry:
-        token = context.env.get(self.api_token_env, "").strip()
-        headers: Mapping[str, str] = {"Authorization": f"Bearer {token}"} if token else {}
-        return RestRegistry(base_url=self._base(), headers=headers, sleep=context.sleep)
+        return RestRegistry(
+            endpoint=Endpoint(
+                url=self._base(),
+                who=_WHO,
+                start="start it with `lms server start`",
+                key_option="api_token_env",
+                headers=bearer(key_in(context, self.api_token_env)),
+                sleep=context.sleep,
+            )
+        )
 
     def _is_local(self) -> bool:
         return owner.is_local(parse_url(self._base()).host or "")

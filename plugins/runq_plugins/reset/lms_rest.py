@@ -6,15 +6,15 @@ an ``error`` (lmstudio-ai/lmstudio-bug-tracker#1680), so every answer is judged 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import psutil
-from urllib3.util import parse_url
 
-from runq.plugin import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
+from runq.plugin import HttpReply
 from runq_plugins.reset import owner
+from runq_plugins.reset.asked import Endpoint
 from runq_plugins.reset.eviction import Busy, Complaint, Deadline, Resident, Unasked, whole
 
 MARKERS = ("llmster", "llmworker", "lm studio", "lm-studio", "lmstudio")
@@ -27,49 +27,27 @@ EVICT_S = 30.0
 
 @attrs.frozen(kw_only=True)
 class RestRegistry:
-    """The models of one LM Studio server. ``base_url`` has no trailing slash; ``headers`` may hold the token."""
+    """The models of one LM Studio server."""
 
-    base_url: str
-    headers: Mapping[str, str] = attrs.field(repr=False)
-    sleep: Callable[[float], None]
+    endpoint: Endpoint
 
     def residents(self, deadline: Deadline) -> Sequence[Resident]:
         """Every loaded instance of every model."""
-        url = f"{self.base_url}/api/v1/models"
-        try:
-            reply = request_json("GET", url, timeout_s=deadline.call_s(), headers=self.headers, sleep=self.sleep)
-        except TimedOut as error:
-            raise Busy(f"LM Studio did not answer: {error}", "restart LM Studio") from error
-        except Unreachable as error:
-            raise Unasked(
-                f"LM Studio's server could not be asked: {error}",
-                "start it with `lms server start`, or give the right `base_url`",
-            ) from error
-        except Garbage as error:
-            raise Unasked(
-                f"what listens there is not LM Studio: {error}", "give LM Studio's address as `base_url`"
-            ) from error
-        return _instances(reply)
+        return _instances(self.endpoint.ask("GET", "/api/v1/models", limit_s=deadline.call_s()))
 
     def evict(self, residents: Sequence[Resident], deadline: Deadline) -> None:
         """Unload each instance by its id; the answer must name it again."""
         problems: list[str] = []
         slow = ""
         for resident in residents:
+            limit_s, body = max(0.1, min(EVICT_S, deadline.left_s)), {"instance_id": resident.id}
             try:
-                reply = request_json(
-                    "POST",
-                    f"{self.base_url}/api/v1/models/unload",
-                    body={"instance_id": resident.id},
-                    timeout_s=max(0.1, min(EVICT_S, deadline.left_s)),
-                    headers=self.headers,
-                    sleep=self.sleep,
-                )
-            except TimedOut as error:
-                slow = f"the unload of {resident.id} was not answered: {error}"
+                reply = self.endpoint.ask("POST", "/api/v1/models/unload", limit_s=limit_s, body=body)
+            except Busy as error:
+                slow = f"the unload of {resident.id} was not answered: {error.reason}"
                 continue
-            except HttpFailure as error:
-                problems.append(str(error))
+            except Unasked as error:
+                problems.append(error.reason)
                 continue
             if not (isinstance(reply.body, dict) and reply.body.get("instance_id") == resident.id):
                 problems.append(f"LM Studio did not confirm the unload ({reply.summary()})")
@@ -80,10 +58,7 @@ class RestRegistry:
 
     def owners(self) -> Sequence[owner.Owner] | None:
         """The family of the process that listens on this machine's port."""
-        url = parse_url(self.base_url)
-        if not owner.is_local(url.host or ""):
-            return None
-        process = owner.listener(url.port or (443 if url.scheme == "https" else 80))
+        process = owner.listener_of(self.endpoint.url)
         return None if process is None else family_owners(process)
 
 
@@ -101,11 +76,6 @@ def is_worker(process: psutil.Process) -> bool:
 
 def _instances(reply: HttpReply) -> tuple[Resident, ...]:
     models = reply.body.get("models") if isinstance(reply.body, dict) else None
-    if reply.status in (401, 403):
-        raise Unasked(
-            f"LM Studio refuses to answer without a token ({reply.summary()})",
-            "put its API token into the variable that `api_token_env` names",
-        )
     if reply.status != 200 or not isinstance(models, list):
         raise Unasked(
             f"the answer is not LM Studio's list of models ({reply.summary()})",

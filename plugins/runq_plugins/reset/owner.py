@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 import psutil
+from urllib3.util import parse_url
 
 MB = 2**20
 
@@ -100,6 +101,28 @@ def _listens(status: str, address: Any, port: int) -> bool:
     return status == psutil.CONN_LISTEN and bool(address) and int(address.port) == port
 
 
+def listener_of(url: str) -> psutil.Process | None:
+    """The process that listens at a URL of this machine; ``None`` for another machine's, or when it cannot be seen."""
+    parts = parse_url(url)
+    if not is_local(parts.host or ""):
+        return None
+    return listener(parts.port or (443 if parts.scheme == "https" else 80))
+
+
+def children_of_listener(url: str, markers: Sequence[str]) -> Sequence[Owner] | None:
+    """Every descendant of the server at a URL, each taken to exist only to hold models.
+
+    ``None`` when what listens there bears none of the markers (a tunnel, a container's proxy) or cannot be seen.
+    """
+    server = listener_of(url)
+    if server is None or not bears(server, markers):
+        return None
+    try:
+        return snapshot(server.children(recursive=True), lambda _: True)
+    except psutil.Error:
+        return None
+
+
 def words_of(process: psutil.Process) -> tuple[str, ...]:
     """The process's name and command line, lower case; empty when it is gone or hidden."""
     try:
@@ -151,6 +174,22 @@ def snapshot(processes: Iterable[psutil.Process], worker: Callable[[psutil.Proce
     return tuple(owners.values())
 
 
+def escaped(known: Iterable[Owner], seen: Iterable[Owner]) -> Sequence[Owner]:
+    """Those of the known processes that still live, but are not among the ones seen.
+
+    A child may leave its server's tree and outlive it (mostlygeek/llama-swap#804, ollama/ollama#5642): the pid with
+    its time of creation finds it all the same.
+    """
+    keys = {owner.key for owner in seen}
+    lost = {owner.key: owner for owner in known if owner.key not in keys}
+    living: list[psutil.Process] = []
+    for pid, _ in lost:
+        with contextlib.suppress(psutil.Error):
+            living.append(psutil.Process(pid))
+    found = snapshot(living, lambda process: any(one.pid == process.pid and one.worker for one in lost.values()))
+    return [owner for owner in found or () if owner.key in lost]
+
+
 @attrs.define
 class Evidence:
     """What is known of the owners of one endpoint in the course of one reset.
@@ -164,6 +203,11 @@ class Evidence:
     who: str
     _before: dict[tuple[int, float], Owner] = attrs.field(factory=dict, init=False)
     _now: tuple[Owner, ...] | None = attrs.field(default=None, init=False)
+
+    @property
+    def before(self) -> Sequence[Owner]:
+        """The owners while models were loaded."""
+        return tuple(self._before.values())
 
     def note_before(self, owners: Sequence[Owner] | None) -> None:
         """Remember the owners while models are loaded: each at its largest."""

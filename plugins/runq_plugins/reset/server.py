@@ -39,7 +39,8 @@ def _templates(_: Any, attribute: attrs.Attribute[Any], value: str | Sequence[st
                 raise ValueError(f"{attribute.name}: {{{name}}} is not known; known are {known}")
 
 
-def _program_and_templates(_: Any, attribute: attrs.Attribute[Any], value: Sequence[str]) -> None:
+def program_and_templates(_: Any, attribute: attrs.Attribute[Any], value: Sequence[str]) -> None:
+    """A command line in which only `{model}` and `{port}` stand."""
     not_empty(_, attribute, value)
     _templates(_, attribute, value)
 
@@ -60,7 +61,7 @@ class ServerReset:
     can_verify: ClassVar[bool] = True
 
     argv: tuple[str, ...] = attrs.field(
-        validator=_program_and_templates,
+        validator=program_and_templates,
         metadata={
             "description": "The server's command line; `{model}` is the model's id, `{port}` the port, `{{` a brace."
         },
