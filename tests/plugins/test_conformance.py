@@ -13,7 +13,10 @@ from runq_plugins.harness.touchstone import TouchstoneHarness
 from runq_plugins.probe.psutil_used import PsutilUsedProbe
 from runq_plugins.probe.system import SystemProbe
 from runq_plugins.reset.command import CommandReset
+from runq_plugins.reset.llama_swap import LlamaSwapReset
+from runq_plugins.reset.llamacpp import LlamaCppReset
 from runq_plugins.reset.lms import LmsReset
+from runq_plugins.reset.mlx import MlxReset
 from runq_plugins.reset.none import NoReset
 from runq_plugins.reset.ollama import OllamaReset
 from runq_plugins.reset.server import ServerReset
@@ -73,6 +76,25 @@ class TestOllama(ResetConformance):
         return OllamaReset(host=f"127.0.0.1:{NOBODY.port}", timeout_s=5)
 
     make_absent = make
+
+
+class TestLlamaCpp(ResetConformance):
+    def make(self):
+        return LlamaCppReset(base_url=f"http://127.0.0.1:{NOBODY.port}/v1", timeout_s=5)
+
+    make_absent = make
+
+
+class TestLlamaSwap(ResetConformance):
+    def make(self):
+        return LlamaSwapReset(base_url=f"http://127.0.0.1:{NOBODY.port}", timeout_s=5)
+
+    make_absent = make
+
+
+class TestMlx(ResetConformance):
+    def make(self):
+        return MlxReset(port=NOBODY.port)
 
 
 class TestSystem(ProbeConformance):
