@@ -154,7 +154,7 @@ def test_what_a_harness_needs(prepared: Any) -> None:
 def test_an_unknown_plugin_names_the_nearest(prepared: Any) -> None:
     ((where, message, remedy),) = refused(prepared, queue("  reset: olama\n"))
     assert (where, message) == ("queue.yaml, entry 0, line 2, column 10", "there is no reset plugin named 'olama'")
-    assert remedy.startswith("did you mean 'ollama'? known are command, lms, none, ollama, server")
+    assert remedy.startswith("did you mean 'ollama'? known are command, ") and ", lms, " in remedy
 
 
 def test_an_unknown_option_has_its_own_line(prepared: Any) -> None:
