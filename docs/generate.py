@@ -84,12 +84,13 @@ def default_words(value: Any) -> str:
 
 def queue_keys() -> str:
     """Every key of a queue file, by the class that holds it."""
-    from runq_schemas.queue import Defaults, EntryFields, ModelSpec, QueueFile, SettleSpec
+    from runq_schemas.queue import Defaults, EntryFields, Matrix, ModelSpec, QueueFile, SettleSpec
 
     shared = {field.name for field in attrs.fields(Defaults)}
     parts = [
         ("Top level", _queue_rows(QueueFile)),
         ("Of an entry", _queue_rows(EntryFields, without=shared)),
+        ("Of `matrix`, besides the keys of an entry", _queue_rows(Matrix, without=attrs.fields_dict(EntryFields))),
         ("Of `defaults` and of an entry", _queue_rows(Defaults)),
         ("`model`", _queue_rows(ModelSpec)),
         ("`settle`", _queue_rows(SettleSpec)),

@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from runq_schemas.queue import STEP_ALIASES, EntryFields, ModelSpec, PluginUse, QueueFile
+from runq_schemas.queue import STEP_ALIASES, EntryFields, Matrix, ModelSpec, PluginUse, QueueFile
 
 Schema = dict[str, Any]
 
@@ -32,6 +32,7 @@ def queue_json_schema() -> Schema:
     """The schema of a whole queue file (JSON Schema, draft 2020-12)."""
     definitions: dict[str, Schema] = {}
     root = _class(QueueFile, definitions)
+    root["anyOf"] = [{"required": ["entries"]}, {"required": ["matrix"]}]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "runq queue file",
@@ -62,6 +63,8 @@ def _class(cls: type, definitions: dict[str, Schema]) -> Schema:
     if "reset_command" in schema["properties"]:
         # Two spellings of one key.
         schema["not"] = {"required": ["reset", "reset_command"]}
+    if cls is Matrix:
+        schema["allOf"] = [{"not": {"required": [one, f"{one}s"]}} for one in ("pack", "config")]
     return {key: value for key, value in schema.items() if value != []}
 
 

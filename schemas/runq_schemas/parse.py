@@ -9,8 +9,9 @@ from typing import Any
 
 import attrs
 
-from runq_schemas.document import Document, read_document
+from runq_schemas.document import Document, read_document, refuse
 from runq_schemas.errors import QueueFileError
+from runq_schemas.matrix import Origins, expanded
 from runq_schemas.place import DocumentPath, Mark
 from runq_schemas.queue import (
     LMS_RESET_COMMAND,
@@ -69,11 +70,19 @@ def parse_queue(text: str | bytes, path: Path) -> QueueSpec:
     document = read_document(text, path.name)
     written = structure_queue(document)
     marks = dict(document.marks)
-    elsewhere = _subtrees(document.marks)
+    written, places = expanded(written)
+    for index, origins in places.items():
+        _mark_expanded(marks, index, origins)
+    elsewhere = _subtrees(marks)
     entries = tuple(_resolved(written, index, marks, elsewhere) for index in range(len(written.entries)))
     _refuse_repeats(entries, document)
     content = text.encode() if isinstance(text, str) else text
-    return QueueSpec(path=path, sha256=hashlib.sha256(content).hexdigest(), entries=entries, marks=marks)
+    return QueueSpec(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        entries=entries,
+        marks=marks,
+    )
 
 
 def _resolved(
@@ -111,6 +120,15 @@ def _resolved(
     )
 
 
+def _mark_expanded(marks: dict[DocumentPath, Mark], index: int, origins: Origins) -> None:
+    """Give an entry of the matrix the places of what it was made from."""
+    marks["entries", index] = marks[origins["model"]]
+    for key, origin in origins.items():
+        for path, mark in list(marks.items()):
+            if path[: len(origin)] == origin:
+                marks["entries", index, key, *path[len(origin) :]] = mark
+
+
 def _value(level: Defaults | EntryFields, name: str) -> tuple[Any, str]:
     """A setting as this level has it, and the key that says so; ``reset`` has two spellings."""
     value = getattr(level, name)
@@ -141,17 +159,16 @@ def _subtrees(marks: Mapping[DocumentPath, Mark]) -> dict[DocumentPath, _Subtree
 
 def _refuse_repeats(entries: tuple[EntrySpec, ...], document: Document) -> None:
     first: dict[tuple[str, str, str], EntrySpec] = {}
-    problems: list[Problem] = []
+    problems: list[tuple[Mark, Problem]] = []
     for entry in entries:
         earlier = first.setdefault(entry.key, entry)
         if earlier is not entry:
-            problems.append(
-                Problem(
-                    ("entries", entry.index),
-                    f"entry {entry.index} repeats entry {earlier.index} (line {earlier.mark.line}):"
-                    " the same config, pack and model id",
-                    "Remove one of the two, or change its config, pack or model.",
-                )
+            problem = Problem(
+                ("entries", entry.index),
+                f"entry {entry.index} repeats entry {earlier.index} (line {earlier.mark.line}):"
+                " the same config, pack and model id",
+                "Remove one of the two, or change its config, pack or model.",
             )
+            problems.append((entry.mark, problem))
     if problems:
-        document.refuse(problems)
+        refuse(document.name, problems)

@@ -32,6 +32,6 @@ def place(file: str, path: DocumentPath, mark: Mark) -> str:
     parts = [file]
     if path[:1] == ("entries",) and len(path) > 1:
         parts.append(f"entry {path[1]}")
-    elif path[:1] == ("defaults",):
-        parts.append("defaults")
+    elif path[:1] in (("defaults",), ("matrix",)):
+        parts.append(str(path[0]))
     return ", ".join([*parts, f"line {mark.line}", f"column {mark.column}"])

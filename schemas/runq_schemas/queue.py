@@ -2,7 +2,7 @@
 
 Two layers, so that a default is told apart from a choice:
 
-* *as written*: `QueueFile`, `Defaults`, `EntryFields`. A field is ``None`` where the file is silent. The JSON
+* *as written*: `QueueFile`, `Defaults`, `EntryFields`, `Matrix`. A field is ``None`` where the file is silent. The JSON
   Schema is generated from these classes.
 * *resolved*: `QueueSpec`, `EntrySpec`. Every setting has its value.
 """
@@ -209,10 +209,9 @@ class Defaults(_Shared):
 
 
 @attrs.frozen(kw_only=True)
-class EntryFields(_Shared):
-    """One model on one pack, as written."""
+class _Files(_Shared):
+    """The keys that an entry has and ``defaults`` has not, besides its model."""
 
-    model: ModelSpec = attrs.field(metadata=described("The model: its id, or a mapping.", identity=True))
     config: str | None = attrs.field(
         default=None,
         metadata=described(
@@ -241,11 +240,43 @@ class EntryFields(_Shared):
 
 
 @attrs.frozen(kw_only=True)
+class EntryFields(_Files):
+    """One model on one pack, as written."""
+
+    model: ModelSpec = attrs.field(metadata=described("The model: its id, or a mapping.", identity=True))
+
+
+@attrs.frozen(kw_only=True)
+class Matrix(_Files):
+    """Entries by rule: every model on every pack with every configuration. Any other key is each entry's."""
+
+    models: tuple[ModelSpec, ...] = attrs.field(
+        metadata=described("The models: ids, or mappings as `model` of an entry.", identity=True, min_items=1)
+    )
+    packs: tuple[str, ...] | None = attrs.field(
+        default=None,
+        metadata=described("Packs that every model answers; `pack` where it is one.", identity=True, min_items=1),
+    )
+    configs: tuple[str, ...] | None = attrs.field(
+        default=None,
+        metadata=described("Configurations for every pack; `config` where it is one.", identity=True, min_items=1),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class QueueFile:
-    """A whole queue file, as written."""
+    """A whole queue file, as written. It has ``entries``, ``matrix`` or both."""
 
     defaults: Defaults = attrs.field(factory=Defaults, metadata=described("Settings for every entry.", nullable=True))
-    entries: tuple[EntryFields, ...] = attrs.field(metadata=described("What to run, in this order.", min_items=1))
+    entries: tuple[EntryFields, ...] = attrs.field(
+        default=(), metadata=described("What to run, in this order.", min_items=1)
+    )
+    matrix: Matrix | None = attrs.field(
+        default=None,
+        metadata=described(
+            "More entries, behind `entries`: `models` on `packs` with `configs`; by model, then pack, then config."
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -284,7 +315,8 @@ class QueueSpec:
 
     ``marks`` maps a path in the document, for example ``("entries", 2, "reset", "host")``, to the place of
     that value; `mark_of` finds the nearest one. A key that an entry takes from ``defaults`` has its place
-    there, and ``reset`` has that of ``reset_command`` where the file uses this spelling.
+    there, one that it has from ``matrix`` in the matrix, and ``reset`` has that of ``reset_command`` where the file
+    uses this spelling.
     """
 
     path: Path

@@ -18,6 +18,7 @@ from runq_schemas.queue import (
     STEP_ALIASES,
     Defaults,
     EntryFields,
+    Matrix,
     ModelSpec,
     PluginUse,
     QueueFile,
@@ -104,11 +105,33 @@ def structure_queue(document: Document) -> QueueFile:
 @functools.cache
 def _queue_converter() -> cattrs.Converter:
     converter = exact_converter()
-    for cls in (Defaults, EntryFields):
+    for cls in (Defaults, EntryFields, Matrix):
         converter.register_structure_hook(cls, _level_hook(converter, cls))
     converter.register_structure_hook(ModelSpec, _model_hook(converter))
-    converter.register_structure_hook(QueueFile, class_hook(converter, QueueFile, {"defaults": _defaults}))
+    converter.register_structure_hook(QueueFile, _file_hook(converter))
     return converter
+
+
+def _file_hook(converter: cattrs.Converter) -> Hook:
+    """The whole file, which must say what to run."""
+    # Where the type alone would take null for a key that is not there.
+    hooks = {"defaults": _defaults, "matrix": lambda value, _: converter.structure(value, Matrix)}
+    inner = class_hook(converter, QueueFile, hooks)
+
+    def structured(value: Any, tp: Any) -> Any:
+        problems: list[Problem] = []
+        made = None
+        try:
+            made = inner(value, tp)
+        except InvalidValueError as error:
+            problems.extend(error.problems)
+        if not {"entries", "matrix"} & set(value):
+            problems.append(Problem(("entries",), "is missing", "Add `entries:` and a value."))
+        if problems:
+            raise InvalidValueError(*problems)
+        return made
+
+    return structured
 
 
 def _defaults(value: Any, tp: Any) -> Any:
@@ -140,6 +163,10 @@ def _level_hook(converter: cattrs.Converter, cls: type) -> Hook:
         if isinstance(value, Mapping) and "reset" in value and "reset_command" in value:
             message = "`reset` and `reset_command` are two spellings of one key"
             problems.append(Problem(("reset_command",), message, "Remove one of the two.", at_key=True, whole=True))
+        for one, several in (("pack", "packs"), ("config", "configs")) if cls is Matrix else ():
+            if isinstance(value, Mapping) and one in value and several in value:
+                message = f"`{one}` and `{several}` say the same thing"
+                problems.append(Problem((one,), message, "Remove one of the two.", at_key=True, whole=True))
         if problems:
             raise InvalidValueError(*problems)
         return made
@@ -249,8 +276,8 @@ def _named(problem: Problem) -> Problem:
         problem = attrs.evolve(problem, remedy=remedy)
     if path[:1] == ("entries",) and len(path) > 1:
         return attrs.evolve(problem, message=_sentence(problem, path[2:], "the entry"))
-    if path[:1] == ("defaults",):
-        return attrs.evolve(problem, message=_sentence(problem, path[1:], "`defaults`"))
+    if path[:1] in (("defaults",), ("matrix",)):
+        return attrs.evolve(problem, message=_sentence(problem, path[1:], f"`{path[0]}`"))
     return attrs.evolve(problem, message=_sentence(problem, path, "the file"))
 
 

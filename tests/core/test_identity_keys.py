@@ -9,7 +9,7 @@ import pytest
 
 from runq.planning import fresh
 from runq.prepared import PreparedQueue
-from runq_schemas.queue import Defaults, EntryFields, ModelSpec, QueueFile, SettleSpec
+from runq_schemas.queue import Defaults, EntryFields, Matrix, ModelSpec, QueueFile, SettleSpec
 
 BASE = """\
 defaults:
@@ -51,7 +51,7 @@ def identities(queue: PreparedQueue) -> dict[str, str | None]:
     return dict(work.identities)
 
 
-@pytest.mark.parametrize("cls", [EntryFields, Defaults, ModelSpec, SettleSpec, QueueFile])
+@pytest.mark.parametrize("cls", [EntryFields, Defaults, Matrix, ModelSpec, SettleSpec, QueueFile])
 def test_every_key_is_classified(cls: type[Any]) -> None:
     for field in attrs.fields(cls):
         assert isinstance(field.metadata.get("identity"), bool), (
@@ -117,6 +117,19 @@ def test_a_judge_hangs_on_its_eval(prepared: Any) -> None:
     )
     assert judged["eval"] == before["eval"]
     assert judged["judge"] != before["judge"]
+
+
+def test_an_entry_of_the_matrix_is_the_entry_written_out(prepared: Any) -> None:
+    written = prepared(
+        "entries:\n"
+        "  - { config: config.yaml, pack: packs/office.yaml, judge_config: judge.yaml, model: { id: m, quant: q4 } }\n"
+        "  - { config: config.yaml, pack: packs/home.yaml, judge_config: judge.yaml, model: { id: m, quant: q4 } }\n"
+    )
+    made = prepared(
+        "matrix: { models: [{ id: m, quant: q4 }], packs: [packs/office.yaml, packs/home.yaml],"
+        " config: config.yaml, judge_config: judge.yaml }\n"
+    )
+    assert [work.identities for work in fresh(made)] == [work.identities for work in fresh(written)]
 
 
 def test_the_same_folder_elsewhere_has_the_same_identities(prepared: Any, folder: Any) -> None:

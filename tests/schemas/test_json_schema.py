@@ -14,7 +14,7 @@ from runq_schemas.document import read_document
 from runq_schemas.errors import QueueFileError
 from runq_schemas.json_schema import SCHEMA_FILE, queue_json_schema, schema_text, write_schema
 from runq_schemas.parse import parse_queue
-from runq_schemas.queue import Defaults, EntryFields, ModelSpec, QueueFile, SettleSpec
+from runq_schemas.queue import Defaults, EntryFields, Matrix, ModelSpec, QueueFile, SettleSpec
 from runq_schemas.scalar import to_json
 
 
@@ -40,7 +40,7 @@ def test_the_module_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_key_is_described_with_its_default() -> None:
     schema = queue_json_schema()
-    for cls in (Defaults, EntryFields, ModelSpec, SettleSpec):
+    for cls in (Defaults, EntryFields, Matrix, ModelSpec, SettleSpec):
         properties = schema["$defs"][cls.__name__]["properties"]
         assert set(properties) == {field.name for field in attrs.fields(cls)} - {"extra"}
         assert all(rule["description"] for rule in properties.values())
@@ -64,6 +64,9 @@ ACCEPTED = [
     "defaults:\nentries: [{model: {id: m, zz: [1, {a: null}], extra_body: {a: false}}}]",
     "entries: [{model: m, reset: {backend: ollama, host: x, deep: {a: [1]}}, probes: [a, {probe: b, c: 1}]}]",
     "entries: [{model: m, reset_command: ''}]",
+    "matrix: {models: [a, {id: b}]}",
+    "matrix: {models: [a], packs: [p, 1], configs: [c], judge_config: j, harness: {harness: h, x: 1}}",
+    "matrix: {models: [a], pack: p, config: ~}\nentries: [{model: m}]",
     "entries: [{model: m, reset_command: [a, 1]}]",
     "entries: [{model: m, stall_timeout_s: 0.5, step_timeout_s: {eval_s: 1, judge: 2}, retries: 0}]",
     "entries: [{model: m, stall_timeout_s: {a: 1}, env: {A: 1, B: ~, C: true, D: x}, reset_before: [a]}]",
@@ -82,6 +85,16 @@ REFUSED = [
     "entries: [{model: {id: m, max_tokens_default: x}}]",
     "entries: [{model: {id: m, extra_body: [1]}}]",
     "entries: [{model: m, zz: 1}]",
+    "matrix: {packs: [p]}",
+    "matrix: {models: []}",
+    "matrix: {models: m}",
+    "matrix: {models: [m], packs: []}",
+    "matrix: {models: [m], packs: [[a]]}",
+    "matrix: {models: [m], model: m}",
+    "matrix: {models: [m], pack: p, packs: [q]}",
+    "matrix: {models: [m], config: p, configs: [q]}",
+    "matrix: {models: [m]}\nentries: []",
+    "matrix:",
     "entries: [{model: m, pack: [a]}]",
     "entries: [{model: m, reset: lms, reset_command: x}]",
     "entries: [{model: m, reset: {host: x}}]",

@@ -210,7 +210,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("entries: []\n", "line 1, column 10", "`entries` must not be empty", "at least one"),
     ("entries:\n", "line 1, column 1", "`entries` has no value", "Write a value"),
     ("entries: {a: b}\n", "line 1, column 10", "`entries` must be a list", "Write a list"),
-    ("matrix: {}\nentries: [{model: m}]\n", "line 1, column 1", "`matrix` is not a key", "defaults, entries"),
+    ("spreadsheet: {}\nentries: [{model: m}]\n", "line 1, column 1", "`spreadsheet` is not a key", "entries, matrix"),
     ("entries: [m]\n", "entry 0, line 1, column 11", "the entry must be a mapping, not `m`", "key: value"),
     ("defaults: x\nentries: [{model: m}]\n", "defaults, line 1, column 11", "`defaults` must be a mapping", "key"),
     ("defaults: {pack: p}\nentries: [{model: m}]\n", "defaults, line 1, column 12", "`pack`", "Move `pack` into"),
