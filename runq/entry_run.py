@@ -12,7 +12,7 @@ import attrs
 from runq import artifacts, paths
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
 from runq.identity import identity_of, step_parts
-from runq.plugin import StartsServer, Step
+from runq.plugin import Step
 from runq.prepared import PreparedEntry
 from runq.resume import PastStep, StepDecision
 from runq.step_run import Attempt, run_attempt
@@ -138,9 +138,12 @@ class _EntryRun:
         return finished, None
 
     def _server_died(self) -> bool:
-        """Whether the server that the reset started has ended by itself: no step can do without it."""
+        """Whether the server that the reset started has ended by itself: no step can do without it.
+
+        A backend may also wake a server that it did not start; then there is none to look after.
+        """
         servers = self.context.servers.running()
-        return isinstance(self.prepared.reset, StartsServer) and not any(server.running() for server in servers)
+        return bool(servers) and not any(server.running() for server in servers)
 
     def _attempt(self, step: Step, number: int, before: _Done | None) -> Attempt:
         parts = step_parts(

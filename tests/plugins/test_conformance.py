@@ -13,6 +13,7 @@ from runq_plugins.harness.touchstone import TouchstoneHarness
 from runq_plugins.probe.psutil_used import PsutilUsedProbe
 from runq_plugins.probe.system import SystemProbe
 from runq_plugins.reset.command import CommandReset
+from runq_plugins.reset.koboldcpp import KoboldCppReset
 from runq_plugins.reset.llama_swap import LlamaSwapReset
 from runq_plugins.reset.llamacpp import LlamaCppReset
 from runq_plugins.reset.lms import LmsReset
@@ -20,6 +21,8 @@ from runq_plugins.reset.mlx import MlxReset
 from runq_plugins.reset.none import NoReset
 from runq_plugins.reset.ollama import OllamaReset
 from runq_plugins.reset.server import ServerReset
+from runq_plugins.reset.tabby import TabbyReset
+from runq_plugins.reset.vllm import VllmReset
 
 
 class Nobody:
@@ -88,6 +91,27 @@ class TestLlamaCpp(ResetConformance):
 class TestLlamaSwap(ResetConformance):
     def make(self):
         return LlamaSwapReset(base_url=f"http://127.0.0.1:{NOBODY.port}", timeout_s=5)
+
+    make_absent = make
+
+
+class TestVllm(ResetConformance):
+    def make(self):
+        return VllmReset(base_urls=(f"http://127.0.0.1:{NOBODY.port}",), timeout_s=5)
+
+    make_absent = make
+
+
+class TestKoboldCpp(ResetConformance):
+    def make(self):
+        return KoboldCppReset(base_url=f"http://127.0.0.1:{NOBODY.port}", timeout_s=5)
+
+    make_absent = make
+
+
+class TestTabby(ResetConformance):
+    def make(self):
+        return TabbyReset(base_url=f"http://127.0.0.1:{NOBODY.port}", timeout_s=5)
 
     make_absent = make
 

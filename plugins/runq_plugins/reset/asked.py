@@ -80,6 +80,9 @@ class AsksRegistry:
     who: ClassVar[str]
     idle_limit_mb: ClassVar[float] = 0.0
     """A process up to this size holds no model; 0 where processes exist only while models do."""
+    release_wait_s: ClassVar[float] = float("inf")
+    """How long the processes may take to let go once the list is empty. Where they exist only while models do, one that
+    is not listed is usually a load, which ends by being listed: then the whole limit is waited."""
 
     timeout_s: float
 
@@ -95,7 +98,7 @@ class AsksRegistry:
             who=self.who,
             timeout_s=self.timeout_s,
             idle_limit_mb=self.idle_limit_mb,
-            release_wait_s=self.timeout_s,  # a process that is not listed is usually a load, which ends by being listed
+            release_wait_s=min(self.timeout_s, self.release_wait_s),
         )
 
     def loaded(self, context: ResetContext) -> Sequence[str] | None:
