@@ -13,7 +13,8 @@ __all__ = ["host", "lms", "workshop", "workshop_class"]
 
 ASK = """
 import json, urllib.request
-body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}]}).encode()
+asked = {"model": model, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "temperature": 0}
+body = json.dumps(asked).encode()
 request = urllib.request.Request(os.environ["ENDPOINT"] + "/chat/completions", body)
 with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as reply:
     answer = json.load(reply)["choices"][0]["message"]["content"]

@@ -100,7 +100,7 @@ def test_a_router_that_is_held_busy_is_dirty_and_each_policy_does_what_it_says(
     router: Any, asking: Any, busy_client: Callable[[str, str], None]
 ) -> None:
     held, asked = MODELS[1], [MODELS[0], MODELS[2]]
-    server = router("--ctx-size", "8192", most=2)
+    server = router("--ctx-size", "8192", "--threads", "1", most=2)
     busy_client(server.url, held)
     shop = asking(server.url, asked, reset(server, 3), of=server, wait_s=1.0)
     queue = shop.queue.read_text()
