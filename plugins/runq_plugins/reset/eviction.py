@@ -51,6 +51,11 @@ class Unasked(Exception):
         self.reason = reason
         self.remedy = remedy
 
+    @property
+    def cause(self) -> str:
+        """What went wrong with the one question, without what it says of the server."""
+        return str(self.__cause__ or self.reason)
+
 
 class Busy(Unasked):
     """The endpoint did not answer in time; it may later."""

@@ -44,10 +44,10 @@ class RestRegistry:
             try:
                 reply = self.endpoint.ask("POST", "/api/v1/models/unload", limit_s=limit_s, body=body)
             except Busy as error:
-                slow = f"the unload of {resident.id} was not answered: {error.reason}"
+                slow = f"the unload of {resident.id} was not answered: {error.cause}"
                 continue
             except Unasked as error:
-                problems.append(error.reason)
+                problems.append(f"the unload of {resident.id} was not answered: {error.cause}")
                 continue
             if not (isinstance(reply.body, dict) and reply.body.get("instance_id") == resident.id):
                 problems.append(f"LM Studio did not confirm the unload ({reply.summary()})")

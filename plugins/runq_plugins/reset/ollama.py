@@ -45,7 +45,7 @@ class OllamaRegistry:
             try:
                 reply = self.endpoint.ask("POST", "/api/generate", limit_s=deadline.call_s(), body=body)
             except Unasked as error:
-                problems.append(f"the unload of {resident.id} was not answered: {error.reason}")
+                problems.append(f"the unload of {resident.id} was not answered: {error.cause}")
                 continue
             if not (isinstance(reply.body, dict) and reply.body.get("done_reason") == "unload"):
                 problems.append(f"Ollama did not confirm the unload of {resident.id} ({reply.summary()})")
