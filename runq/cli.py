@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("runq.commands.doctor", "Look over this machine before a night, and say what is missing."),
     "night": ("runq.commands.night", "Run a queue file through the night, or resume one."),
     "check": ("runq.commands.check", "Load and ask every model once, and prove that it goes again."),
     "plan": ("runq.commands.plan", "Show what a night would run, and why."),

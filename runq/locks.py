@@ -96,12 +96,16 @@ def _holder_path(lock: Path) -> Path:
     return lock.with_name(lock.name + ".holder")
 
 
-def _endpoint_lock_path(url: str) -> Path:
+def endpoint_locks_folder() -> Path:
+    """Where the locks of endpoints are: the user's, whatever the journal."""
     import platformdirs
 
-    folder = platformdirs.user_state_path("runq") / "endpoints"
+    return platformdirs.user_state_path("runq") / "endpoints"
+
+
+def _endpoint_lock_path(url: str) -> Path:
     # Quoted, so that no two names share a file: a night would wait for itself.
-    return folder / (quote(endpoint_name(url), safe="")[:200] + ".lock")
+    return endpoint_locks_folder() / (quote(endpoint_name(url), safe="")[:200] + ".lock")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
+from runq.looking import FindsServers, FoundServer, Look, Need, OfferedModel, Sought, TellsNeeds
 from runq_schemas.errors import PluginError
 from runq_schemas.event_parts import Metric, Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
@@ -24,24 +25,31 @@ if TYPE_CHECKING:
 __all__ = [
     "Entry",
     "Evidence",
+    "FindsServers",
+    "FoundServer",
     "Garbage",
     "Harness",
     "HttpFailure",
     "HttpReply",
+    "Look",
     "Metric",
     "ModelSpec",
     "NamesSteps",
+    "Need",
+    "OfferedModel",
     "PluginError",
     "Probe",
     "ResetBackend",
     "ResetContext",
     "ResetOutcome",
     "Server",
+    "Sought",
     "StartsServer",
     "Step",
     "Supervisor",
     "Target",
     "TellsContext",
+    "TellsNeeds",
     "TimedOut",
     "Unreachable",
     "Verdict",

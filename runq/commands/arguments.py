@@ -35,6 +35,36 @@ night_argument = click.argument("night", required=False, shell_complete=completi
 entry_argument = click.argument("entry", shell_complete=completion.entries)
 
 
+def _urls(ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """`--url` and `--port` as URLs."""
+    for url in given:
+        if not url.startswith(("http://", "https://")):
+            raise click.BadParameter(f"{url!r} must begin with http:// or https://", ctx)
+    return (*given, *(f"http://127.0.0.1:{port}" for port in ctx.params.pop("ports", ())))
+
+
+def url_options(function: F) -> F:
+    """``--url URL`` and ``--port PORT``, both as often as there are servers: ``urls``."""
+    ports = click.option(
+        "--port",
+        "ports",
+        multiple=True,
+        is_eager=True,  # read first: `--url` takes it up
+        type=click.IntRange(1, 65535),
+        metavar="PORT",
+        help="A server's port on this machine, where it is not the usual one. May be given several times.",
+    )
+    urls = click.option(
+        "--url",
+        "urls",
+        multiple=True,
+        callback=_urls,
+        metavar="URL",
+        help="A server's address, such as http://host:8080, in place of the usual ones. May be given several times.",
+    )
+    return ports(urls(function))
+
+
 def only_option(function: F) -> F:
     """``--only e0,e2``."""
     return click.option(

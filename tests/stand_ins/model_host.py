@@ -127,6 +127,23 @@ def ollama_list():
     }
 
 
+def ollama_tags():
+    """`GET /api/tags` (Ollama docs/api.md): a large and a small model, an embedding model, one that runs elsewhere."""
+    offered = [
+        ("qwen3:8b", 5225388164, "qwen3", "8.2B", "Q4_K_M"),
+        ("gemma3:4b", 3338801804, "gemma3", "4.3B", "Q4_K_M"),
+        ("nomic-embed-text:latest", 274302450, "nomic-bert", "137M", "F16"),
+        ("gpt-oss:120b-cloud", 384, "gptoss", "116.8B", "MXFP4"),
+    ]
+    return {
+        "models": [
+            {"name": name, "model": name, "size": size, "digest": "500a1f067a9f"}
+            | {"details": {"format": "gguf", "family": family, "parameter_size": of, "quantization_level": quant}}
+            for name, size, family, of, quant in offered
+        ]
+    }
+
+
 def lms_list():
     return {
         "models": [
@@ -193,6 +210,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             offered = [ONE] if "one" in MODES or "echo" in MODES else ["qwen3:8b", "gemma3:4b", *shown()]
             return self.reply({"object": "list", "data": [{"id": name} for name in offered]})
+        if FLAVOUR == "ollama" and self.path == "/api/tags":
+            return self.reply(ollama_tags())
         if FLAVOUR == "ollama" and self.path == "/api/ps":
             return self.listing(ollama_list)
         if FLAVOUR == "lms" and self.path == "/api/v1/models" and "no_rest" not in MODES:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
+from runq.plugin import Entry, Evidence, ModelSpec, Need, PluginError, Step, Target
 from runq_plugins.harness.endpoint import read_endpoint, read_yaml
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
@@ -38,6 +38,11 @@ class TouchstoneHarness:
         validator=_given,
         metadata={"description": "Interpreter that has touchstone; by default the `python` on the PATH."},
     )
+
+    def needs(self, base_dir: Path) -> Sequence[Need]:
+        """The interpreter, with touchstone in it."""
+        remedy = "install touchstone for that interpreter, or name the one that has it as the harness's `python`"
+        return (Need(program=find_python(self.python, base_dir), module="touchstone", remedy=remedy),)
 
     def requires(self) -> Sequence[str]:
         """`config` and `pack`."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import attrs
 
-from runq.plugin import HttpReply, ResetContext
+from runq.plugin import HttpReply, Look, ResetContext, Sought
 from runq_plugins.reset import owner
 from runq_plugins.reset.asked import (
     AsksRegistry,
@@ -82,6 +82,13 @@ class LlamaSwapReset(AsksRegistry):
     base_url: str = url_option("http://127.0.0.1:8080", "llama-swap")
     timeout_s: float = timeout_option()
     api_key_env: str = key_option("LLAMA_SWAP_API_KEY", "one of llama-swap's `apiKeys`")
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import llama_swap
+
+        return llama_swap.find(look)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """llama-swap's URL."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from runq.plugin import HttpReply, ResetContext
+from runq.plugin import HttpReply, Look, ResetContext, Sought
 from runq_plugins.reset import owner
 from runq_plugins.reset.asked import (
     AsksRegistry,
@@ -125,6 +125,13 @@ class LlamaCppReset(AsksRegistry):
     base_url: str = url_option("http://127.0.0.1:8080", "the router")
     timeout_s: float = timeout_option()
     api_key_env: str = key_option("LLAMA_API_KEY", "llama-server's key")
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import llamacpp
+
+        return llamacpp.find(look)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """The router's URL."""

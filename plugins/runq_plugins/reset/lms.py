@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import attrs
 from urllib3.util import parse_url
 
-from runq.plugin import ResetContext, ResetOutcome
+from runq.plugin import Look, ResetContext, ResetOutcome, Sought
 from runq_plugins.options import http_url, not_empty
 from runq_plugins.reset import owner
 from runq_plugins.reset.asked import Endpoint, bearer, key_in, timeout_option
@@ -57,6 +57,13 @@ class LmsReset:
         validator=not_empty,
         metadata={"description": "Environment variable that holds LM Studio's API token, where it wants one."},
     )
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import lms
+
+        return lms.find(look)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """LM Studio's server."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import attrs
 
+from runq.plugin import Look, Sought
 from runq_plugins.options import port_number
 from runq_plugins.reset.server import ServerReset, program_and_templates
 
@@ -25,3 +26,10 @@ class MlxReset(ServerReset):
     port: int = attrs.field(
         default=8080, validator=port_number, metadata={"description": "Port it listens on, for `{port}`."}
     )
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import mlx
+
+        return mlx.find(look)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from runq.plugin import HttpReply, ResetContext
+from runq.plugin import HttpReply, Look, ResetContext, Sought
 from runq_plugins.options import url_problem
 from runq_plugins.reset import owner
 from runq_plugins.reset.asked import AsksRegistry, Endpoint, timeout_option
@@ -73,6 +73,13 @@ class OllamaReset(AsksRegistry):
         metadata={"description": "Address, written as in OLLAMA_HOST; by default that variable, else 127.0.0.1:11434."},
     )
     timeout_s: float = timeout_option()
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import ollama
+
+        return ollama.find(look)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """Ollama's URL, `OLLAMA_HOST` of the environment included."""

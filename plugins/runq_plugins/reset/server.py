@@ -7,6 +7,7 @@ counter. Health: llama.cpp tools/server/README.md answers 503 while it loads the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
@@ -15,6 +16,7 @@ from urllib3.util import parse_url
 from runq.plugin import (
     HttpFailure,
     ModelSpec,
+    Need,
     PluginError,
     ResetContext,
     ResetOutcome,
@@ -86,6 +88,10 @@ class ServerReset:
         factory=dict,
         metadata={"description": "Environment variables for the server, beside those of the entry."},
     )
+
+    def needs(self, base_dir: Path) -> Sequence[Need]:
+        """The server's program."""
+        return (Need(program=self.argv[0], remedy="install it, or correct `argv`"),)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """Scheme, host and port of the health URL."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from runq.plugin import HttpReply, ModelSpec, PluginError, ResetContext, ResetOutcome
+from runq.plugin import HttpReply, Look, ModelSpec, PluginError, ResetContext, ResetOutcome, Sought
 from runq_plugins.options import not_empty, url_problem
 from runq_plugins.reset import owner
 from runq_plugins.reset.asked import (
@@ -104,6 +104,13 @@ class VllmReset(AsksRegistry):
     )
     timeout_s: float = timeout_option(300.0)
     api_key_env: str = key_option("VLLM_API_KEY", "vLLM's key")
+
+    @classmethod
+    def find(cls, look: Look) -> Sought:
+        """Its servers on this machine, or where the user says."""
+        from runq_plugins.find import vllm
+
+        return vllm.find(look)
 
     def endpoint(self, env: Mapping[str, str]) -> str | None:
         """The first server's URL."""

@@ -1,0 +1,1 @@
+"""Where the servers of the built-in reset backends usually are, and what they offer."""
