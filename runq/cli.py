@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("runq.commands.init", "Write a queue file from what the servers of this machine offer."),
     "doctor": ("runq.commands.doctor", "Look over this machine before a night, and say what is missing."),
     "night": ("runq.commands.night", "Run a queue file through the night, or resume one."),
     "check": ("runq.commands.check", "Load and ask every model once, and prove that it goes again."),

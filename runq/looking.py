@@ -1,4 +1,4 @@
-"""How a plugin looks for its servers: what `runq doctor` asks, and what it answers."""
+"""How a plugin looks for its servers: what `runq init` and `runq doctor` ask, and what it answers."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class FoundServer:
         reset: what a queue file says to evict its models: ``backend`` and that backend's options.
         models: what it offers.
         note: what a user should know before a night with it; one sentence.
+        key_env: the environment variable whose key it was asked with; empty without one.
     """
 
     base_url: str
@@ -48,6 +49,7 @@ class FoundServer:
     reset: Mapping[str, Any]
     models: tuple[OfferedModel, ...]
     note: str = ""
+    key_env: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -60,7 +60,7 @@ def _none(every: Sequence[Sought]) -> Finding:
     lines = ["runq runs models on a server of yours. " + ("Start one:" if here else "If you have none yet, take one:")]
     lines += [f"- {sought.product}: {sought.remedy}" for sought in suggested]
     lines += [
-        "Then run `runq doctor` again.",
+        "Then run `runq doctor` again; when a server answers, `runq init` writes a queue file from what it offers.",
         "A server at another address: `runq doctor --url http://HOST:PORT`.",
     ]
     products = ", ".join(sought.product for sought in every)

@@ -48,7 +48,8 @@ def test_without_any_server_a_newcomer_is_told_the_steps(
         "        runq runs models on a server of yours. If you have none yet, take one:",
         "        - LM Studio: install it from https://lmstudio.ai, get a model in it, and start its server (Developer)",
         "        - Ollama: install it from https://ollama.com/download, then get a model: `ollama pull qwen3:4b`",
-        "        Then run `runq doctor` again.",
+        "        Then run `runq doctor` again; when a server answers, `runq init` writes a queue file from what it"
+        " offers.",
         "        A server at another address: `runq doctor --url http://HOST:PORT`.",
     ]
     assert lines[-1].startswith("a night would fail: 1 to mend")

@@ -6,6 +6,8 @@ from runq.plugin import FoundServer, Look, OfferedModel, Sought
 from runq_plugins.find.openai_list import listed
 from runq_plugins.find.sizes import embeds, quant_in
 
+KEY = "LLAMA_SWAP_API_KEY"
+
 DEFAULT = "http://127.0.0.1:8080"
 
 
@@ -36,7 +38,7 @@ def find(look: Look) -> Sought:
 
 
 def _server(url: str, look: Look) -> FoundServer | None:
-    key = look.env.get("LLAMA_SWAP_API_KEY", "").strip()
+    key = look.env.get(KEY, "").strip()
     running = look.get(url, "/running", key=key)
     if not (isinstance(running, dict) and isinstance(running.get("running"), list)):
         return None
@@ -45,6 +47,7 @@ def _server(url: str, look: Look) -> FoundServer | None:
         for one in listed(look, url, key) or ()
     )
     return FoundServer(
+        key_env=KEY if key else "",
         base_url=f"{url}/v1",
         engine="llama-swap",
         reset={"backend": "llama-swap", **({} if url == DEFAULT else {"base_url": url})},

@@ -9,6 +9,8 @@ from runq.plugin import FoundServer, Look, OfferedModel, Sought
 from runq_plugins.find.openai_list import listed
 from runq_plugins.find.sizes import MB, embeds, file_mb, quant_in
 
+KEY = "LLAMA_API_KEY"
+
 DEFAULT = "http://127.0.0.1:8080"
 
 NEWER = "http://127.0.0.1:9931"
@@ -47,7 +49,7 @@ def find(look: Look) -> Sought:
 
 
 def _server(url: str, look: Look) -> FoundServer | None:
-    key = look.env.get("LLAMA_API_KEY", "").strip()
+    key = look.env.get(KEY, "").strip()
     props = look.get(url, "/props", key=key)
     if not isinstance(props, dict):
         return None
@@ -55,7 +57,9 @@ def _server(url: str, look: Look) -> FoundServer | None:
         models = tuple(_routed(one) for one in listed(look, url, key) or ())
         reset: dict[str, Any] = {"backend": "llamacpp", **({} if url == DEFAULT else {"base_url": url})}
         note = "" if models else "it has no model: start it with `--models-dir DIR`, DIR with your .gguf files"
-        return FoundServer(base_url=f"{url}/v1", engine="llamacpp", reset=reset, models=models, note=note)
+        return FoundServer(
+            base_url=f"{url}/v1", engine="llamacpp", reset=reset, models=models, note=note, key_env=KEY if key else ""
+        )
     path = props.get("model_path")
     if not isinstance(path, str):
         return None
@@ -63,7 +67,12 @@ def _server(url: str, look: Look) -> FoundServer | None:
     name = alias if isinstance(alias, str) and alias else path
     only = OfferedModel(id=name, size_mb=file_mb(path), quant=quant_in(path), chats=not embeds(name))
     return FoundServer(
-        base_url=f"{url}/v1", engine="llamacpp", reset={"backend": "none"}, models=(only,), note=SINGLE_NOTE
+        base_url=f"{url}/v1",
+        engine="llamacpp",
+        reset={"backend": "none"},
+        models=(only,),
+        note=SINGLE_NOTE,
+        key_env=KEY if key else "",
     )
 
 

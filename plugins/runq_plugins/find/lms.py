@@ -12,6 +12,8 @@ from runq_plugins.find.sizes import MB, embeds, quant_in
 from runq_plugins.program import CannotStart, run_bounded
 from runq_plugins.reset.lms_cli import find_lms
 
+KEY = "LM_API_TOKEN"
+
 DEFAULT = "http://127.0.0.1:1234"
 
 STATUS_S = 5.0
@@ -61,6 +63,7 @@ def _servers(places: tuple[str, ...], look: Look) -> tuple[tuple[FoundServer, ..
                     engine="lmstudio",
                     reset={"backend": "lms", **({} if url == DEFAULT else {"base_url": url})},
                     models=models,
+                    key_env=KEY if look.env.get(KEY) else "",
                     note="" if models else "it has no model yet: get one in the app, or with `lms get`",
                 )
             )
@@ -69,7 +72,7 @@ def _servers(places: tuple[str, ...], look: Look) -> tuple[tuple[FoundServer, ..
 
 def _models(look: Look, url: str) -> tuple[OfferedModel, ...] | None:
     """What it has on disk, by its REST interface of version 1, else 0; an unknown path is HTTP 200 with an error."""
-    key = look.env.get("LM_API_TOKEN", "").strip()
+    key = look.env.get(KEY, "").strip()
     first = look.get(url, "/api/v1/models", key=key)
     listed = first.get("models") if isinstance(first, dict) else None
     if isinstance(listed, list) and all(isinstance(one, dict) and isinstance(one.get("key"), str) for one in listed):

@@ -6,6 +6,8 @@ from runq.plugin import FoundServer, Look, OfferedModel, Sought
 from runq_plugins.find.openai_list import listed
 from runq_plugins.find.sizes import embeds, hub_mb, quant_in
 
+KEY = "VLLM_API_KEY"
+
 DEFAULT = "http://127.0.0.1:8000"
 
 AWAKE_NOTE = (
@@ -41,13 +43,14 @@ def find(look: Look) -> Sought:
 
 
 def _server(url: str, look: Look) -> FoundServer | None:
-    key = look.env.get("VLLM_API_KEY", "").strip()
+    key = look.env.get(KEY, "").strip()
     models = listed(look, url, key)
     if not models or not all(one.get("owned_by") == "vllm" for one in models):
         return None
     asleep = look.get(url, "/is_sleeping", key=key)
     sleeps = isinstance(asleep, dict) and isinstance(asleep.get("is_sleeping"), bool)
     return FoundServer(
+        key_env=KEY if key else "",
         base_url=f"{url}/v1",
         engine="vllm",
         reset={"backend": "vllm", **({} if url == DEFAULT else {"base_urls": [url]})}
