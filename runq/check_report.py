@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runq.summary import escaped, replace_file
+from runq.markdown import escaped
+from runq.summary import replace_file
 
 JSON_NAME = "check.json"
 MARKDOWN_NAME = "check.md"

@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq import paths, planning
-from runq.entry_run import run_entry
+from runq.deadline import TimeWindow
 from runq.host import this_host, versions
 from runq.night_context import GRACE_S, NightContext
-from runq.opening import opened_journal, summary_error
+from runq.night_loop import finished, run_all, wait_for_start, write_summary
+from runq.opening import opened_journal
+from runq.pace import Pace, history_of
 from runq.prepared import PreparedQueue
 from runq.record import Observer, Recorder, Silent
 from runq_schemas.errors import UsageError
-from runq_schemas.events import (
-    NightFinished,
-    NightInterrupted,
-    NightResumed,
-    NightStarted,
-)
+from runq_schemas.events import NightResumed, NightStarted
 
 if TYPE_CHECKING:
     from runq.processes import Stopper
@@ -40,6 +37,9 @@ class NightRequest:
         resume: continue a night instead of starting one; ``night`` names it, else the latest that is incomplete.
         only: entry ids; ``None`` for all.
         forced: per entry id, steps to run again although they are done (with ``resume``).
+        lift: run entries too that were set aside (with ``resume``).
+        window: when the night may work.
+        max_failures: entries in a row that are not complete end the night; ``None``: what the queue file says.
     """
 
     queue: PreparedQueue
@@ -48,6 +48,14 @@ class NightRequest:
     night: str | None = None
     only: frozenset[int] | None = None
     forced: Mapping[int, frozenset[str]] = attrs.field(factory=dict)
+    lift: bool = False
+    window: TimeWindow = attrs.field(factory=TimeWindow)
+    max_failures: int | None = None
+
+    @property
+    def failures_allowed(self) -> int | None:
+        """Entries in a row that may be incomplete before the night ends; ``None``: any number."""
+        return self.queue.spec.max_failures if self.max_failures is None else self.max_failures
 
 
 @attrs.frozen(kw_only=True)
@@ -101,13 +109,21 @@ def run_night(
             boot_id=boot_id(),
             runs=request.runs,
             grace_s=grace_s,
+            pace=_pace(request, journal, now),
         )
         if request.resume and not planning.left(works):
             _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
         _start(context, request, works, started)
-        interrupted = _run_all(context, works)
+        interrupted = wait_for_start(context) or run_all(context, works, request.failures_allowed)
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
+
+
+def _pace(request: NightRequest, journal: Journal, now: Callable[[], datetime]) -> Pace:
+    if request.window.until is None:
+        return Pace(window=request.window, now=now)
+    with journal.reader() as reader:
+        return Pace(window=request.window, history=history_of(reader), now=now)
 
 
 def _refuse(request: NightRequest, journal: Path) -> None:
@@ -134,7 +150,9 @@ def _choose(
             night = paths.new_night_id(started, request.runs, taken)
             return night, planning.fresh(request.queue, only=request.only), earlier
         night = planning.night_to_resume(reader, request.queue, request.night, request.runs)
-        works = planning.resumed(request.queue, reader, night, only=request.only, forced=request.forced)
+        works = planning.resumed(
+            request.queue, reader, night, only=request.only, forced=request.forced, lift=request.lift
+        )
         return night, works, None
 
 
@@ -157,45 +175,11 @@ def _start(context: NightContext, request: NightRequest, works: Sequence[plannin
             versions=versions(),
             plugins=queue.plugins,
             only=None if request.only is None else tuple(sorted(request.only)),
+            window=request.window.recorded(),
+            max_failures=request.failures_allowed,
+            lifted=tuple(work.prepared.entry.id for work in works if work.lifted),
         )
     )
-
-
-def _run_all(context: NightContext, works: Sequence[planning.Work]) -> str | None:
-    """Run every entry. Returns the signal's name when one ended the night. Servers are gone afterwards."""
-    from runq.processes import Interrupted
-
-    interrupted: str | None = None
-    hung_up = False
-    try:
-        for work in works:
-            context.interrupts.check()
-            if context.interrupts.hung_up and not hung_up:
-                hung_up = True
-                context.recorder.warn("the terminal was closed; the night goes on", "see `runq status`")
-            if not work.runs:
-                continue
-            outcome = run_entry(context, work.prepared, work.decisions, work.past)
-            write_summary(context)
-            if outcome.stop_night:
-                context.recorder.warn(f"on_dirty: stop ended the night: {outcome.reason}", "resume it with --resume")
-                break
-    except Interrupted as error:
-        interrupted = str(error)
-    finally:
-        context.servers.stop_all()
-    if interrupted:
-        context.recorder.event(NightInterrupted(reason=interrupted))
-    else:
-        _finished(context)
-    write_summary(context)
-    return interrupted
-
-
-def _finished(context: NightContext) -> None:
-    with context.recorder.journal.reader() as reader:
-        row = reader.night_summary(context.recorder.night)
-    context.recorder.event(NightFinished(total=row["total"], complete=row["complete"]))
 
 
 def _nothing_left(
@@ -208,24 +192,15 @@ def _nothing_left(
     """
     night = context.recorder.night
     with context.recorder.journal.reader() as reader:
-        finished = reader.night_summary(night)["state"] == "finished"
+        ended = reader.night_summary(night)["state"] == "finished"
         planned = {entry["id"] for entry in reader.latest_plan(night)["entries"]}
         outdated = bool(reader.todo(night)) or planned != {work.prepared.entry.id for work in works}
     if outdated and request.only is None:
         _start(context, request, works, started)
-        _finished(context)
-    elif not outdated and not finished:
-        _finished(context)
+        finished(context)
+    elif not outdated and not ended:
+        finished(context)
     write_summary(context)
-
-
-def write_summary(context: NightContext) -> None:
-    """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
-    error = summary_error(context.recorder.journal, context.recorder.night, context.runs)
-    if error is not None:
-        context.recorder.warn(
-            f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"
-        )
 
 
 def _result(
@@ -239,7 +214,7 @@ def _result(
 ) -> NightResult:
     night = context.recorder.night
     with context.recorder.journal.reader() as reader:
-        open_entries = {row["entry"] for row in reader.todo(night)}
+        open_entries = {row["entry"] for row in reader.entry_results(night) if row["status"] != "complete"}
     ids = [work.prepared.entry.id for work in works]
     chosen = [work.prepared.entry.id for work in works if work.selected]
     return NightResult(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq import paths
+from runq.pace import Pace
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
 from runq.sampling import ReadsMemory, SampleBatch, Sampler
@@ -39,6 +40,8 @@ class NightContext:
     runs: Path
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     grace_s: float = GRACE_S
+    pace: Pace = attrs.field(factory=Pace)
+    warned_blind: set[tuple[int, str]] = attrs.field(factory=set, init=False)
     servers: NightServers = attrs.field(init=False)
     samples: SampleBatch = attrs.field(init=False)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from runq import paths
 from runq.locks import night_locks, own_holder
 from runq.prepared import PreparedQueue
+from runq_schemas.event_parts import RUNNER_DIED
 from runq_schemas.events import NightInterrupted, ServerFinished, StepFinished
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
     ended = sweep(journal.uuid, recorded, nights=nights, kill_now=lambda: interrupts.kill_now)
     for row in open_runs:
         survivors = tuple(ended.survivors)
-        reason = "the runner died while it was running"
+        reason = f"{RUNNER_DIED} while it was running"
         event = (
             ServerFinished(stopped=False, reason=reason, survivors=survivors)
             if row["kind"] == "server.started"
@@ -83,5 +84,5 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
         )
         journal.append(event, night=row["night"], entry=row["entry"], step=row["step"], attempt=row["attempt"])
     for night in dead:
-        journal.append(NightInterrupted(reason="the runner died"), night=night)
+        journal.append(NightInterrupted(reason=RUNNER_DIED), night=night)
     return dead

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from runq import paths, planning
+from runq.deadline import History, TimeWindow, Usual, forecast, in_words
+from runq.liveness import runner_of
 from runq.logs import one_line
+from runq.pace import history_of
 from runq.prepared import PreparedQueue
 from runq.scores import metric_text
-from runq.text import clean_lines, duration
+from runq.text import clean_lines, duration, left_text
 from runq_schemas.errors import UsageError
 
 
@@ -25,8 +30,14 @@ def plan_data(
     night: str | None,
     only: frozenset[int] | None,
     environ: Mapping[str, str],
+    window: TimeWindow | None = None,
+    lift: bool = False,
+    now: datetime | None = None,
 ) -> dict[str, Any]:
     """The plan as JSON data, secrets removed. Durations are seconds, ``None`` without history.
+
+    With a deadline, ``late`` of each step that runs is why it would not start, empty when it would, and ``deadline``
+    what that comes to; the estimates count the steps alone, no resets, no waiting for memory, no retries.
 
     Raises:
         UsageError: the night to resume does not exist.
@@ -34,30 +45,34 @@ def plan_data(
     from runq_journal.reader import JournalReader
 
     journal = runs / paths.JOURNAL_NAME
-    estimates: dict[tuple[str, str, str], tuple[float, int]] = {}
+    history: dict[tuple[str, str, str], Usual] = {}
     scores: Scores = {}
     if paths.is_begun(journal):
         with JournalReader.open(journal) as reader:
             if resume:
                 night = planning.night_to_resume(reader, queue, night, runs)
-                works = planning.resumed(queue, reader, night, only=only)
+                works = planning.resumed(
+                    queue, reader, night, only=only, lift=lift, dead=runner_of(journal, reader) is None
+                )
             else:
                 works = planning.fresh(queue, only=only)
-            for row in reader.durations():
-                estimates[row["step"], row["model_id"], row["pack"] or ""] = (row["seconds"], row["n"])
+            history = history_of(reader)
             scores = _last_scores(reader.metrics())
     elif resume:
         raise UsageError(f"{runs} has no journal to resume from", remedy="start a night without --resume")
     else:
         works = planning.fresh(queue, only=only)
     redact = queue.redactor(runs, environ)
+    entries = [_entry(work, history, scores) for work in works]
     data = {
         "queue": str(queue.spec.path),
         "queue_sha256": queue.spec.sha256,
         "base_dir": str(queue.base_dir),
         "runs": str(runs),
         "night": night if resume else None,
-        "entries": [_entry(work, estimates, scores) for work in works],
+        "max_failures": queue.spec.max_failures,
+        "deadline": _deadline(entries, window, now or datetime.now().astimezone()),
+        "entries": entries,
         "plugins": [attrs.asdict(plugin) for plugin in queue.plugins],
     }
     redacted: dict[str, Any] = redact(data)
@@ -78,22 +93,21 @@ def _last_scores(rows: Iterable[Mapping[str, Any]]) -> Scores:
     return scores
 
 
-def _entry(
-    work: planning.Work, estimates: Mapping[tuple[str, str, str], tuple[float, int]], scores: Scores
-) -> dict[str, Any]:
+def _entry(work: planning.Work, history: History, scores: Scores) -> dict[str, Any]:
     spec = work.prepared.spec
     steps = []
     for decision in work.decisions:
-        seconds, n = estimates.get((decision.step, spec.model.id, spec.pack or ""), (None, 0))
+        usual = history.get((decision.step, spec.model.id, spec.pack or ""))
         steps.append(
             {
                 "name": decision.step,
-                "run": decision.run and work.selected,
-                "why": decision.why if work.selected else "not selected by --only",
+                "run": decision.run and work.runs,
+                "why": work.why(decision),
                 "attempt": decision.attempt,
                 "timeout_s": work.prepared.timeouts_s[decision.step],
-                "usual_s": seconds,
-                "usual_n": n,
+                "usual_s": usual.seconds if usual else None,
+                "usual_n": usual.n if usual else 0,
+                "late": "",
                 "last_metrics": scores.get((decision.step, spec.model.id, spec.config or "", spec.pack or ""), []),
             }
         )
@@ -108,6 +122,30 @@ def _entry(
         "steps": steps,
         "settings": work.prepared.settings(),
     }
+
+
+def _deadline(entries: list[dict[str, Any]], window: TimeWindow | None, now: datetime) -> dict[str, Any] | None:
+    """What the window comes to; every step of the entries gets its word. ``None`` without a window."""
+    recorded = window.recorded() if window else None
+    if window is None or recorded is None:
+        return None
+    found: dict[str, Any] = attrs.asdict(recorded) | {"left": 0, "left_s": 0.0, "left_unknown": 0}
+    if window.until is None:
+        return found
+    begin = max(now, window.start) if window.start else now
+    running = [[step for step in entry["steps"] if step["run"]] for entry in entries]
+    usual = [
+        [Usual(seconds=step["usual_s"], n=step["usual_n"]) if step["usual_n"] else None for step in steps]
+        for steps in running
+    ]
+    rulings = forecast(usual, (window.until - begin).total_seconds(), in_words(window.until))
+    for step, one in zip(itertools.chain(*running), itertools.chain(*rulings), strict=True):
+        step["late"] = one.reason
+        if not one.starts:
+            found["left"] += 1
+            found["left_s"] += step["usual_s"] or 0.0
+            found["left_unknown"] += step["usual_s"] is None
+    return found
 
 
 def plan_text(data: Mapping[str, Any]) -> str:
@@ -126,6 +164,8 @@ def plan_text(data: Mapping[str, Any]) -> str:
             lines.append(
                 f"    {what} {step['name']}: {one_line(step['why'])} (timeout {duration(step['timeout_s'])}{usual})"
             )
+            if step["late"]:
+                lines.append(f"         would not start: {step['late']}")
             if step["last_metrics"]:
                 first = step["last_metrics"][0]
                 lines.append(f"         last {metric_text(first)}, night {one_line(first['night'])}")
@@ -139,7 +179,20 @@ def plan_text(data: Mapping[str, Any]) -> str:
         lines.append(
             f"about {duration(total)} by earlier nights" + (f", {unknown} steps without history" * bool(unknown))
         )
+    if data["deadline"]:
+        lines += _deadline_text(data["deadline"])
     return clean_lines("\n".join(lines))
+
+
+def _deadline_text(deadline: Mapping[str, Any]) -> list[str]:
+    start, until = (deadline[name] and deadline[name][:16].replace("T", " ") for name in ("start_at", "until"))
+    lines = [f"starts at {start}"] if start else []
+    if until:
+        hard = ", and ends a step that still runs then" if deadline["hard"] else ""
+        lines.append(f"starts no step that would not end by {until}{hard}")
+        if deadline["left"]:
+            lines.append(f"would leave {left_text(deadline['left'], deadline['left_s'], deadline['left_unknown'])}")
+    return lines
 
 
 def _settings_text(settings: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import attrs
 from runq import artifacts
 from runq.identity import identity_of, step_parts
 from runq.prepared import PreparedEntry, PreparedQueue
-from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries
+from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries, second_round, unchanged
+from runq.retries import set_aside
 from runq_schemas.errors import UsageError
 from runq_schemas.event_parts import PlannedEntry, PlannedStep
 
@@ -21,18 +22,30 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class Work:
-    """One entry of the file, with its number in the night and what is to be done."""
+    """One entry of the file, with its number in the night and what is to be done.
+
+    ``gave_up`` says why it is set aside, and is empty when it is not; ``told`` whether the journal says so already, and
+    ``lifted`` whether deaths of the runner no longer count against it.
+    """
 
     prepared: PreparedEntry
     identities: Mapping[str, str | None]
     past: Mapping[str, PastStep]
     decisions: tuple[StepDecision, ...]
     selected: bool
+    gave_up: str = ""
+    told: bool = False
+    lifted: bool = False
 
     @property
     def runs(self) -> bool:
         """Whether any step of it runs this time."""
-        return self.selected and any(decision.run for decision in self.decisions)
+        return self.selected and not self.gave_up and any(decision.run for decision in self.decisions)
+
+    @property
+    def to_tell(self) -> bool:
+        """Whether it is set aside and the journal does not say so yet."""
+        return self.selected and bool(self.gave_up) and not self.told
 
     def planned(self) -> PlannedEntry:
         """The entry as `night.started` records it."""
@@ -49,13 +62,19 @@ class Work:
                 PlannedStep(
                     name=d.step,
                     identity=self.identities[d.step] or "",
-                    run=d.run and self.selected,
-                    why=d.why if self.selected else "not selected by --only",
+                    run=d.run and self.runs,
+                    why=self.why(d),
                 )
                 for d in self.decisions
             ),
             settings=self.prepared.settings(),
         )
+
+    def why(self, decision: StepDecision) -> str:
+        """Why a step of it runs or does not."""
+        if not self.selected:
+            return "not selected by --only"
+        return self.gave_up if self.gave_up and decision.run else decision.why
 
 
 def fresh(queue: PreparedQueue, *, only: frozenset[int] | None = None) -> tuple[Work, ...]:
@@ -70,12 +89,16 @@ def resumed(
     *,
     only: frozenset[int] | None = None,
     forced: Mapping[int, frozenset[str]] | None = None,
+    lift: bool = False,
+    dead: bool = False,
 ) -> tuple[Work, ...]:
     """The work that is left of a night, entries recognised by content.
 
     Args:
         only: entry ids to run.
         forced: per entry id, steps to run again although they are done.
+        lift: run entries too that were set aside because the runner died while they ran.
+        dead: no runner lives; one that has no end in the journal has died, although no later start has said so yet.
     """
     marks: dict[int, EntryMark] = {}
     for plan in reader.plans(night):
@@ -90,7 +113,34 @@ def resumed(
         if number in marks and ran is not None:
             marks[number] = attrs.evolve(marks[number], identity=ran)
     now = [EntryMark(key=p.spec.key, identity=_identities(p)[1][p.steps[0].name]) for p in queue.entries]
-    return _works(queue, number_entries(now, marks), past, only, forced or {})
+    works = _works(queue, number_entries(now, marks), past, only, forced or {})
+    deaths = reader.deaths(night)
+    if dead and (last := reader.open_entry(night)) is not None:
+        deaths[last] = deaths.get(last, 0) + 1
+    told = {row["entry"] for row in reader.entry_results(night) if row["status"] == "gave_up"} if deaths else set()
+    return tuple(_weighed(work, deaths.get(work.prepared.entry.id, 0), told, forced or {}, lift) for work in works)
+
+
+def _weighed(work: Work, deaths: int, told: Collection[int], forced: Mapping[int, frozenset[str]], lift: bool) -> Work:
+    """The work, set aside where the runner died too often while it ran.
+
+    An entry that is not what it was when it killed the runner gets its turn.
+    """
+    number = work.prepared.entry.id
+    if not deaths or not work.runs:
+        return work
+    if lift or number in forced:
+        return attrs.evolve(work, lifted=True)
+    if not unchanged(work.identities, work.past):
+        return work
+    return attrs.evolve(work, gave_up=set_aside(deaths), told=number in told)
+
+
+def once_more(work: Work, reader: JournalReader, night: str) -> Work:
+    """The work of an entry whose turn comes again in the same night."""
+    past = _past(reader, night).get(work.prepared.entry.id, {})
+    steps = [step.name for step in work.prepared.steps]
+    return attrs.evolve(work, past=past, decisions=tuple(second_round(steps, past)))
 
 
 def _works(
@@ -226,5 +276,5 @@ def _asked_night(reader: JournalReader, queue: PreparedQueue, asked: str, runs: 
 
 
 def left(works: Iterable[Work]) -> bool:
-    """Whether anything is left to run."""
-    return any(work.runs for work in works)
+    """Whether anything is left to run, or to be set aside."""
+    return any(work.runs or work.to_tell for work in works)

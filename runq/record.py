@@ -23,6 +23,10 @@ class Observer(Protocol):
         """A step or a wait goes on: so many seconds so far, the first probe's figure now."""
         ...
 
+    def waiting(self, until: str, seconds: float) -> None:
+        """The night waits for a time; so many seconds are left."""
+        ...
+
     def notice(self, text: str) -> None:
         """Something that matters only to whoever is watching now, and so stands in no journal."""
         ...
@@ -35,6 +39,9 @@ class Silent:
         """Show nothing."""
 
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
+        """Show nothing."""
+
+    def waiting(self, until: str, seconds: float) -> None:
         """Show nothing."""
 
     def notice(self, text: str) -> None:
@@ -72,6 +79,13 @@ class Recorder:
         """Tell the observer that something goes on."""
         try:
             self.observer.tick(entry=entry, step=step, seconds=seconds, memory_mb=memory_mb)
+        except Exception as error:  # as above
+            self._switch_off(error)
+
+    def waiting(self, until: str, seconds: float) -> None:
+        """Tell the observer that the night waits."""
+        try:
+            self.observer.waiting(until, seconds)
         except Exception as error:  # as above
             self._switch_off(error)
 

@@ -112,6 +112,26 @@ def decide(
     return decisions
 
 
+def second_round(steps: Sequence[str], past: Mapping[str, PastStep]) -> list[StepDecision]:
+    """What an entry that was not complete runs when its turn comes again in the same night.
+
+    From its first step on that is not ok; what came before stands, whatever has become of its files meanwhile.
+    """
+    decisions: list[StepDecision] = []
+    halted = False
+    for step in steps:
+        last = past.get(step)
+        halted = halted or last is None or last.status != "ok"
+        why = "tried again at the end of the night" if halted else "done"
+        decisions.append(StepDecision(step=step, run=halted, why=why, attempt=(last.attempts if last else 0) + 1))
+    return decisions
+
+
+def unchanged(identities: Mapping[str, str | None], past: Mapping[str, PastStep]) -> bool:
+    """Whether every step of an entry that ever ran would be the same step now."""
+    return all(identities.get(step) == last.identity for step, last in past.items() if last.identity is not None)
+
+
 def _reason(
     step: str,
     last: PastStep | None,

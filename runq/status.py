@@ -57,6 +57,8 @@ MODEL_COLUMN = 24
 
 
 _DOING = {
+    "night.waiting": "waiting for its time",
+    "retry.waiting": "waiting before the next try",
     "reset.started": "resetting the endpoint",
     "settle.started": "waiting for memory to be back",
     "cooldown.started": "cooling down",

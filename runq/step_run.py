@@ -56,6 +56,8 @@ def classify(
     """
     if end.why == "interrupted":
         return "interrupted", _unproven("the night was interrupted")
+    if end.why == "deadline":
+        return "interrupted", _unproven("the deadline came while it ran")
     if end.why == "timeout":
         return "timeout", _unproven(f"it ran past its timeout of {timeout_s:g} s")
     if end.why == "stalled":
@@ -182,6 +184,7 @@ class _Run:
                 activity=lambda: growth(self.log, self.attempt.bundle),
                 every_s=SAMPLE_EVERY_S,
                 on_tick=tick,
+                verdict=lambda: "deadline" if context.pace.over() else None,
                 clock=context.clock,
                 interrupts=context.interrupts,
             )

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runq.logs import clean, one_line
+from runq.logs import clean
+from runq.markdown import escaped
 from runq.paths import shown
 from runq.scores import score_text
+from runq.summary_left import left_lines, repeated_lines
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
-
-_BARE_LINK = re.compile(r"(:(?=//)|www(?=\.))", re.IGNORECASE)
 
 JSON_NAME = "summary.json"
 MARKDOWN_NAME = "summary.md"
@@ -52,6 +51,10 @@ METRIC_FIELDS = ("step", "name", "value", "stderr", "n")
 """What an entry's ``metrics`` hold of each score, the one to look at first of its step before the others."""
 
 
+LEFT_FIELDS = ("entry", "index", "model_id", "pack", "step", "reason", "until", "left_s", "usual_s", "usual_n")
+"""What ``left`` holds of each step that the deadline left for another time."""
+
+
 def build(reader: JournalReader, night: str) -> dict[str, Any]:
     """The summary of a night as JSON data, as the journal (or the reader's moment in it) tells it."""
     plan = reader.latest_plan(night)
@@ -67,6 +70,7 @@ def build(reader: JournalReader, night: str) -> dict[str, Any]:
                 "name": state["step"],
                 "status": state["status"],
                 "seconds": state["seconds"],
+                "all_seconds": _all_seconds(attempts.get((state["entry"], state["step"]), [])),
                 "attempts": attempts.get((state["entry"], state["step"]), []),
             }
         )
@@ -88,6 +92,9 @@ def build(reader: JournalReader, night: str) -> dict[str, Any]:
         "failed": row["failed"],
         "pending": row["pending"],
         "resumes": row["resumes"],
+        "stopped": row["stopped"],
+        "window": plan.get("window"),
+        "left": [{name: one[name] for name in LEFT_FIELDS} for one in reader.deferred(night)],
         "queue": plan["queue_path"],
         "queue_sha256": plan["queue_sha256"],
         "host": plan["host"],
@@ -123,6 +130,12 @@ def _attempt(attempt: Mapping[str, Any], base: Path) -> dict[str, Any]:
         "log": shown(attempt["log"], base) if attempt["log"] else None,
         "bundle_dir": shown(attempt["bundle"], base) if attempt["bundle"] else None,
     }
+
+
+def _all_seconds(attempts: Sequence[Mapping[str, Any]]) -> float | None:
+    """How long all attempts of a step ran together; ``None`` when no end of one is known."""
+    known = [attempt["seconds"] for attempt in attempts if attempt["seconds"] is not None]
+    return round(sum(known), 3) if known else None
 
 
 def to_json(summary: Mapping[str, Any]) -> str:
@@ -164,6 +177,7 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
             "\\* The baseline is not proven: the model delta may hold what an earlier model left behind.",
         ]
     lines += _scores(entries)
+    lines += left_lines(summary) + repeated_lines(entries)
     errors = [entry for entry in entries if entry["error"]]
     if errors:
         lines += ["", "## Errors", ""]
@@ -177,16 +191,6 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
             remedy = f" — {escaped(warning['remedy'])}" if warning["remedy"] else ""
             lines.append(f"- {at}{escaped(warning['message'])}{remedy}")
     return "\n".join(lines) + "\n"
-
-
-def escaped(text: str) -> str:
-    """Text from outside as harmless Markdown: no table cell, tag, link, emphasis or line of its own."""
-    flat = one_line(text)
-    for character in "\\`*_[]|~$":
-        flat = flat.replace(character, f"\\{character}")
-    # A bare address becomes a link without any mark-up in most readers; it reads the same with the slash escaped.
-    flat = _BARE_LINK.sub(r"\1\\", flat)
-    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _scores(entries: Sequence[Mapping[str, Any]]) -> list[str]:

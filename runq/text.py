@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runq.logs import clean
 
-__all__ = ["clean_lines", "duration"]
+__all__ = ["clean_lines", "duration", "left_text"]
 
 
 def clean_lines(text: str) -> str:
@@ -22,3 +22,13 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60}:{whole % 60:02} min"
     return f"{whole // 3600}:{whole % 3600 // 60:02} h"
+
+
+def left_text(steps: int, seconds: float, unknown: int) -> str:
+    """Steps that were left, and how long they need: ``3 steps, which need about 4:00 h and 1 without history``."""
+    count = "1 step" if steps == 1 else f"{steps} steps"
+    blind = f"{unknown} without history" if unknown else ""
+    if unknown == steps:
+        return f"{count} without history"
+    need = "needs" if steps == 1 else "need"
+    return f"{count}, which {need} about {duration(seconds)}" + (f" and what {blind} takes" if blind else "")

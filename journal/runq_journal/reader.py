@@ -264,6 +264,31 @@ class JournalReader:
         """The steps a resume runs by the journal's word, with the reason."""
         return self.view("todo", night)
 
+    def deferred(self, night: str) -> list[Row]:
+        """The steps of the newest plan that were left because of the deadline and have not started since."""
+        return self.view("deferred", night)
+
+    def deaths(self, night: str) -> dict[int, int]:
+        """How often the runner died while an entry ran, by entry id; a count that was lifted is not there."""
+        return {row["entry"]: row["deaths"] for row in self.view("entry_death", night)}
+
+    def open_entry(self, night: str) -> int | None:
+        """The entry that has started and not ended in a night that has no end: it runs, or its runner died."""
+        kinds = (
+            "night.started",
+            "night.resumed",
+            "night.interrupted",
+            "night.finished",
+            "entry.started",
+            "entry.finished",
+        )
+        row = self._query(
+            f"SELECT kind, entry FROM event WHERE night = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608
+            " ORDER BY id DESC LIMIT 1",
+            (night, *kinds),
+        )
+        return row[0]["entry"] if row and row[0]["kind"] == "entry.started" else None
+
     def model_deltas(self, night: str | None = None) -> list[Row]:
         """Baseline, peak and delta in MB of each attempt and probe."""
         return self.view("model_delta", night)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from runq import completion, paths
 from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
+    from runq.deadline import TimeWindow
     from runq.prepared import PreparedQueue
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,6 +75,33 @@ def only_option(function: F) -> F:
         shell_complete=completion.only,
         help="Run these entries only, for example 'e0,e2' or '0,2'; counted from 0.",
     )(function)
+
+
+def window_options(function: F) -> F:
+    """``--until``, ``--for``, ``--start-at`` and ``--hard``; `time_window` reads them."""
+    hard = click.option("--hard", is_flag=True, help="With --until or --for: end a step that still runs then.")
+    start = click.option(
+        "--start-at", metavar="TIME", help="Wait until then: the next 23:00, or a date and time as for --until."
+    )
+    span = click.option("--for", "span", metavar="LENGTH", help="The same, so long after the start: 8h, 90m, 1h30m.")
+    until = click.option(
+        "--until",
+        metavar="TIME",
+        help="Start no step that, going by earlier nights, would not end by then: the next 07:00, or a date and time"
+        " such as 2026-12-24T07:00. A step without history starts.",
+    )
+    return until(span(start(hard(function))))
+
+
+def chosen_window(until: str | None, span: str | None, start_at: str | None, hard: bool) -> TimeWindow:
+    """What the `window_options` ask for, counted from now.
+
+    Raises:
+        UsageError: one of them cannot be read, or they contradict each other.
+    """
+    from runq.deadline import time_window
+
+    return time_window(until=until, span=span, start_at=start_at, hard=hard, now=datetime.now().astimezone())
 
 
 def entry_number(text: str) -> int:

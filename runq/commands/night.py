@@ -12,6 +12,7 @@ import click
 from runq import completion
 from runq.commands.arguments import (
     base_dir_option,
+    chosen_window,
     entry_numbers,
     json_option,
     only_option,
@@ -19,6 +20,7 @@ from runq.commands.arguments import (
     queue_argument,
     runs_beside,
     runs_option,
+    window_options,
 )
 from runq_schemas.errors import UsageError
 
@@ -37,6 +39,19 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would run and write nothing; the same as `runq plan`.")
 @only_option
+@window_options
+@click.option(
+    "--max-failures",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="End the night when N entries in a row were not complete; the rest stays to be done."
+    "  [default: max_failures of the queue file]",
+)
+@click.option(
+    "--with-set-aside",
+    is_flag=True,
+    help="With --resume: run entries too that were set aside because the runner died twice while they ran.",
+)
 @runs_option
 @base_dir_option
 @json_option
@@ -46,6 +61,12 @@ def command(
     night: str | None,
     dry_run: bool,
     only: str | None,
+    until: str | None,
+    span: str | None,
+    start_at: str | None,
+    hard: bool,
+    max_failures: int | None,
+    with_set_aside: bool,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
@@ -55,16 +76,32 @@ def command(
     For each: reset the endpoint, wait until memory is proven back, run the steps, record. Whatever goes wrong costs
     its entry, never the night. Ctrl-C stops the running step and records it; a second Ctrl-C kills at once.
 
+    With a deadline (--until, --for) each step is decided on its own: the next one that fits still starts. What was
+    left, why, and how long it needs is in the summary. --start-at takes the locks and waits.
+
     Exit code 0 when every entry is complete, or with --only every chosen one; 1 when one is not.
 
     Progress goes to standard error; --json prints the summary on standard output at the end.
     """
     if night and not resume:
         raise UsageError("--night names the night to resume", remedy="add --resume")
+    if with_set_aside and not resume:
+        raise UsageError("--with-set-aside is about a night that goes on", remedy="add --resume")
+    window = chosen_window(until, span, start_at, hard)
     if dry_run:
         from runq.commands.plan import show_plan
 
-        return show_plan(queue, resume=resume, night=night, only=only, runs=runs, base_dir=base_dir, as_json=as_json)
+        return show_plan(
+            queue,
+            resume=resume,
+            night=night,
+            only=only,
+            window=window,
+            lift=with_set_aside,
+            runs=runs,
+            base_dir=base_dir,
+            as_json=as_json,
+        )
     from runq.night import NightRequest
 
     request = NightRequest(
@@ -73,6 +110,9 @@ def command(
         resume=resume,
         night=night,
         only=entry_numbers(only),
+        lift=with_set_aside,
+        window=window,
+        max_failures=max_failures,
     )
     return run_and_show(request, as_json=as_json)
 

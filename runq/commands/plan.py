@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from runq import completion
 from runq.commands.arguments import (
     base_dir_option,
+    chosen_window,
     entry_numbers,
     json_option,
     only_option,
@@ -18,7 +20,11 @@ from runq.commands.arguments import (
     queue_argument,
     runs_beside,
     runs_option,
+    window_options,
 )
+
+if TYPE_CHECKING:
+    from runq.deadline import TimeWindow
 
 
 @click.command("plan")
@@ -31,6 +37,8 @@ from runq.commands.arguments import (
     help="With --resume: the night to continue, by id or folder.",
 )
 @only_option
+@window_options
+@click.option("--with-set-aside", is_flag=True, help="With --resume: as `runq night` with this option would.")
 @runs_option
 @base_dir_option
 @json_option
@@ -39,16 +47,33 @@ def command(
     resume: bool,
     night: str | None,
     only: str | None,
+    until: str | None,
+    span: str | None,
+    start_at: str | None,
+    hard: bool,
+    with_set_aside: bool,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
 ) -> int:
     """Show what `runq night QUEUE` would run and why, every setting resolved, and how long it took before.
 
+    With --until or --for it also tells which steps would not start, if every other took as long as usual.
+
     Checks everything that a night checks before it starts, and writes nothing. Exit code 2 when the night would be
     refused.
     """
-    return show_plan(queue, resume=resume, night=night, only=only, runs=runs, base_dir=base_dir, as_json=as_json)
+    return show_plan(
+        queue,
+        resume=resume,
+        night=night,
+        only=only,
+        window=chosen_window(until, span, start_at, hard),
+        lift=with_set_aside,
+        runs=runs,
+        base_dir=base_dir,
+        as_json=as_json,
+    )
 
 
 def show_plan(
@@ -57,6 +82,8 @@ def show_plan(
     resume: bool,
     night: str | None,
     only: str | None,
+    window: TimeWindow,
+    lift: bool,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
@@ -70,6 +97,8 @@ def show_plan(
         resume=resume,
         night=night,
         only=entry_numbers(only),
+        window=window,
+        lift=lift,
         environ=os.environ,
     )
     click.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else plan_text(data))

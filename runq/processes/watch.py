@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from runq.processes.interrupts import Stopper, wait_readable
 from runq.processes.spawn import ExitStatus
 
-End = Literal["exited", "timeout", "stalled", "interrupted"]
+End = Literal["exited", "timeout", "stalled", "interrupted", "deadline"]
 """Why a watch stopped; only after ``exited`` has the process ended."""
 
 _POLL_FIRST_S, _POLL_LONGEST_S = 0.0005, 0.004
@@ -127,6 +127,7 @@ def watch(
     activity: Callable[[], object],
     every_s: float,
     on_tick: Callable[[float], None],
+    verdict: Callable[[], End | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     interrupts: Stopper,
     wait: Wait = wait_for_end,
@@ -147,6 +148,7 @@ def watch(
         every_s: seconds between ticks; the first comes after so many.
         on_tick: called with the seconds since the start. What it raises is passed on, and the child still
             runs.
+        verdict: asked after each tick for a further reason to stop; ``None``: there is none.
         clock: monotonic seconds.
         interrupts: who may ask to stop.
         wait: the primitive that waits.
@@ -169,6 +171,8 @@ def watch(
         if now >= next_tick:
             next_tick += every_s * (1 + (now - next_tick) // every_s)
             on_tick(now - start)
+            if (found := verdict()) is not None:
+                return found
         until = min(deadline, next_tick)
         if stall is not None:
             until = min(until, stall.next_look)

@@ -27,6 +27,9 @@ class Lines:
         if text is not None:
             self.write(f"{self.now():%Y-%m-%d %H:%M:%S} {text}")
 
+    def waiting(self, until: str, seconds: float) -> None:
+        """Nothing: the event before it has its line."""
+
     def notice(self, text: str) -> None:
         """Print it with its time."""
         self.write(f"{self.now():%Y-%m-%d %H:%M:%S} {text}")

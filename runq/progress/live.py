@@ -59,6 +59,10 @@ class LiveView:
         self.console.print(Text(text, style=style), highlight=False)
         self.live.update(Text(""), refresh=True)
 
+    def waiting(self, until: str, seconds: float) -> None:
+        """Redraw the living line."""
+        self.live.update(Text(f"starts at {until}, in {duration(seconds)}", style="bold"), refresh=True)
+
     def notice(self, text: str) -> None:
         """Print it above the living line."""
         self.console.print(Text(text, style="yellow"), highlight=False)

@@ -37,6 +37,8 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return f"night resumed: {_steps(event)}"
         case events.NightStarted():
             return f"night started: {_steps(event)}"
+        case events.NightWaiting():
+            return f"waiting until {event.until[:16].replace('T', ' ')}"
         case events.EntryStarted():
             return f"{names.get(entry or 0, '')}"
         case events.ResetFinished():
@@ -50,7 +52,11 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
         case events.StepFinished():
             return _finished(event, step or "")
         case events.StepSkipped():
-            return f"{step} skipped: {event.reason}"
+            return f"{step} {'' if event.gave_up else 'skipped: '}{event.reason}"
+        case events.StepDeferred():
+            return f"{step} left for another time: {event.reason}"
+        case events.RetryWaiting():
+            return f"{step} is tried again in {duration(event.seconds)} (retry {event.number} of {event.of})"
         case events.ServerSpawned():
             return f"server started (pid {event.pid})"
         case events.ServerFinished():
@@ -71,7 +77,8 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
                 else f"check finished: {event.failed} failed"
             )
         case events.NightFinished():
-            return f"night finished: {event.complete} of {event.total} entries complete"
+            early = f"; {event.stopped}" if event.stopped else ""
+            return f"night finished: {event.complete} of {event.total} entries complete{early}"
         case _:
             return None
 

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 import attrs
 
-__all__ = ["Host", "Metric", "PlannedEntry", "PlannedStep", "UsedPlugin", "Verdict"]
+__all__ = ["RUNNER_DIED", "Host", "Metric", "PlannedEntry", "PlannedStep", "UsedPlugin", "Verdict", "Window"]
+
+RUNNER_DIED = "the runner died"
+"""The reason of a `night.interrupted` that a later start wrote for a runner that could not."""
 
 Verdict = Literal["verified", "unverified", "failed"]
 """A reset's: proven; not to be told; something is still loaded, or nobody could be asked."""
@@ -52,6 +55,19 @@ class PlannedEntry:
     judge_model: str | None
     steps: tuple[PlannedStep, ...]
     settings: Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Window:
+    """When a night may work, as local times with their offset from UTC (ISO 8601).
+
+    ``start_at`` is when its first step may start, ``until`` when its last one has to be over; ``None``: no such limit.
+    ``hard`` tells whether a step that still runs then is ended.
+    """
+
+    start_at: str | None = None
+    until: str | None = None
+    hard: bool = False
 
 
 @attrs.frozen(kw_only=True)

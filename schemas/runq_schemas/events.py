@@ -16,12 +16,12 @@ import attr
 import attrs
 
 # Every part of an event is found here too.
-from runq_schemas.event_parts import Host, Metric, PlannedEntry, PlannedStep, UsedPlugin, Verdict  # noqa: F401
+from runq_schemas.event_parts import Host, Metric, PlannedEntry, PlannedStep, UsedPlugin, Verdict, Window  # noqa: F401
 
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
 CheckVerdict = Literal["ok", "warn", "fail"]
-EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted"]
+EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted", "gave_up"]
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +47,9 @@ class _NightPlan(Event):
     versions: Mapping[str, str]
     plugins: tuple[UsedPlugin, ...]
     only: tuple[int, ...] | None = None
+    window: Window | None = None
+    max_failures: int | None = None
+    lifted: tuple[int, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -59,10 +62,22 @@ class NightStarted(_NightPlan):
 
 @attrs.frozen(kw_only=True)
 class NightResumed(_NightPlan):
-    """The same night goes on, with the queue file as it is now."""
+    """The same night goes on, with the queue file as it is now.
+
+    ``lifted`` are the entries whose earlier deaths of the runner no longer count against them.
+    """
 
     kind: ClassVar[str] = "night.resumed"
     about: ClassVar[str] = "The same night goes on, with the queue file as it is now."
+
+
+@attrs.frozen(kw_only=True)
+class NightWaiting(Event):
+    """The night has its locks and its plan, and waits for its time; ``until`` is local, ISO 8601."""
+
+    kind: ClassVar[str] = "night.waiting"
+    about: ClassVar[str] = "The night has its locks and its plan, and waits for its time."
+    until: str
 
 
 @attrs.frozen(kw_only=True)
@@ -207,11 +222,40 @@ class StepFinished(Event):
 
 @attrs.frozen(kw_only=True)
 class StepSkipped(Event):
-    """A step that did not run because of what came before it."""
+    """A step that did not run because of what came before it; with ``gave_up`` because its entry was set aside."""
 
     kind: ClassVar[str] = "step.skipped"
     about: ClassVar[str] = "A step that did not run because of what came before it."
     reason: str
+    gave_up: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class StepDeferred(Event):
+    """A step that is left for another time: by its history it would not end before the deadline.
+
+    ``until`` is the deadline (local, ISO 8601), ``left_s`` what was left until then, ``usual_s`` the median of its
+    ``usual_n`` ok attempts in earlier nights; ``None`` without history.
+    """
+
+    kind: ClassVar[str] = "step.deferred"
+    about: ClassVar[str] = "A step that is left for another time, because of the deadline."
+    reason: str
+    until: str
+    left_s: float
+    usual_s: float | None = None
+    usual_n: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class RetryWaiting(Event):
+    """The pause before a retry of a step: retry ``number`` of at most ``of``."""
+
+    kind: ClassVar[str] = "retry.waiting"
+    about: ClassVar[str] = "The pause before a step is tried again."
+    number: int
+    of: int
+    seconds: float
 
 
 @attrs.frozen(kw_only=True)
@@ -282,12 +326,16 @@ class NightInterrupted(Event):
 
 @attrs.frozen(kw_only=True)
 class NightFinished(Event):
-    """The night came to its end; ``complete`` entries out of ``total`` have every step ok."""
+    """The night came to its end; ``complete`` entries out of ``total`` have every step ok.
+
+    ``stopped`` says why it ended before every entry had its turn; empty when it did not.
+    """
 
     kind: ClassVar[str] = "night.finished"
     about: ClassVar[str] = "The night came to its end."
     total: int
     complete: int
+    stopped: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -365,6 +413,7 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
     for cls in (
         NightStarted,
         NightResumed,
+        NightWaiting,
         EntryStarted,
         ResetStarted,
         ResetFinished,
@@ -375,6 +424,8 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         StepSpawned,
         StepFinished,
         StepSkipped,
+        StepDeferred,
+        RetryWaiting,
         EntryFinished,
         ServerStarted,
         ServerSpawned,

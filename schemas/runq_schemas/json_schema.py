@@ -100,7 +100,7 @@ def _default(field: attrs.Attribute[Any]) -> Any:
         # Factories make empty mappings, and a whole class states the defaults of its own fields.
         return None
     if isinstance(value, tuple):
-        return [item.name for item in value]
+        return [item.name if isinstance(item, PluginUse) else item for item in value]
     return value.name if isinstance(value, PluginUse) else value
 
 

@@ -22,6 +22,11 @@ Json = Any
 
 OnDirty = Literal["warn", "retry", "skip", "stop"]
 
+RetryOn = Literal["failed", "timeout", "stalled"]
+"""How an attempt may end that is tried again."""
+
+RetryWhen = Literal["now", "end"]
+
 DEFAULT_STEP_TIMEOUT_S: float = 14_400.0
 """Of every step but the judge; touchstone's default for its eval."""
 
@@ -185,7 +190,30 @@ class _Shared:
         metadata=described("How often a step that failed, stalled or timed out is tried again.", minimum=0, built_in=0),
     )
     retry_wait_s: float | None = attrs.field(
-        default=None, metadata=described("Seconds before such a retry.", minimum=0, built_in=0.0)
+        default=None, metadata=described("Seconds before the first retry.", minimum=0, built_in=0.0)
+    )
+    retry_backoff: float | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Every further retry waits so many times as long as the one before; never more than an hour.",
+            minimum=1,
+            built_in=1.0,
+        ),
+    )
+    retry_on: tuple[RetryOn, ...] | None = attrs.field(
+        default=None,
+        metadata=described(
+            "What is tried again: `failed`, `timeout`, `stalled`.",
+            min_items=1,
+            built_in=("failed", "timeout", "stalled"),
+        ),
+    )
+    retry_when: RetryWhen | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Retry right away (`now`), or once every other entry had its turn (`end`).",
+            built_in="now",
+        ),
     )
     cooldown_s: float | None = attrs.field(
         default=None,
@@ -277,6 +305,10 @@ class QueueFile:
             "More entries, behind `entries`: `models` on `packs` with `configs`; by model, then pack, then config."
         ),
     )
+    max_failures: int | None = attrs.field(
+        default=None,
+        metadata=described("End the night when so many entries in a row were not complete; off if absent.", minimum=1),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -299,6 +331,9 @@ class EntrySpec:
     stall_timeout_s: float | Mapping[str, float] | None
     retries: int
     retry_wait_s: float
+    retry_backoff: float
+    retry_on: tuple[RetryOn, ...]
+    retry_when: RetryWhen
     cooldown_s: float
     env: Mapping[str, str]
     on_dirty: OnDirty
@@ -322,6 +357,7 @@ class QueueSpec:
     path: Path
     sha256: str
     entries: tuple[EntrySpec, ...]
+    max_failures: int | None = None
     marks: Mapping[DocumentPath, Mark] = attrs.field(factory=dict, repr=False)
 
     def mark_of(self, *path: str | int) -> Mark:

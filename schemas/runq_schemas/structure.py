@@ -12,7 +12,7 @@ import cattrs
 from runq_schemas.converter import Hook, class_hook, exact_converter
 from runq_schemas.document import Document
 from runq_schemas.errors import PluginError
-from runq_schemas.exact import invalid, list_of, mapping_of, number, refuse_null, text
+from runq_schemas.exact import invalid, list_of, mapping_of, number, refuse_null, text, whole_number
 from runq_schemas.place import DocumentPath
 from runq_schemas.queue import (
     STEP_ALIASES,
@@ -115,7 +115,11 @@ def _queue_converter() -> cattrs.Converter:
 def _file_hook(converter: cattrs.Converter) -> Hook:
     """The whole file, which must say what to run."""
     # Where the type alone would take null for a key that is not there.
-    hooks = {"defaults": _defaults, "matrix": lambda value, _: converter.structure(value, Matrix)}
+    hooks: dict[str, Hook] = {
+        "defaults": _defaults,
+        "matrix": lambda value, _: converter.structure(value, Matrix),
+        "max_failures": lambda value, _: whole_number(value),
+    }
     inner = class_hook(converter, QueueFile, hooks)
 
     def structured(value: Any, tp: Any) -> Any:

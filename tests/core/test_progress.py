@@ -110,6 +110,9 @@ def checked(**changes: Any) -> ev.CheckedModel:
 WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.started": [(plan(ev.NightStarted), "night started: 2 entries, 3 steps to run")],
     "night.resumed": [(plan(ev.NightResumed), "night resumed: 2 entries, 3 steps to run")],
+    "night.waiting": [
+        (ev.NightWaiting(until="2026-12-24T23:00:00+01:00"), "waiting until 2026-12-24 23:00"),
+    ],
     "entry.started": [(ev.EntryStarted(), "e0 gemma")],
     "reset.started": [(ev.ResetStarted(backend="lms", before_step="eval"), None)],
     "reset.finished": [
@@ -170,7 +173,19 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
         ),
         (ev.StepFinished(status="interrupted"), "e0 eval interrupted"),
     ],
-    "step.skipped": [(ev.StepSkipped(reason="eval is not ok"), "e0 eval skipped: eval is not ok")],
+    "step.skipped": [
+        (ev.StepSkipped(reason="eval is not ok"), "e0 eval skipped: eval is not ok"),
+        (ev.StepSkipped(reason="set aside: it died", gave_up=True), "e0 eval set aside: it died"),
+    ],
+    "step.deferred": [
+        (
+            ev.StepDeferred(reason="the deadline has passed", until="2026-12-25T07:00:00+01:00", left_s=-1.0),
+            "e0 eval left for another time: the deadline has passed",
+        ),
+    ],
+    "retry.waiting": [
+        (ev.RetryWaiting(number=1, of=3, seconds=90.0), "e0 eval is tried again in 1:30 min (retry 1 of 3)"),
+    ],
     "entry.finished": [(ev.EntryFinished(status="complete"), None)],
     "server.started": [(ev.ServerStarted(argv=("x",), log="/l", model="gemma"), None)],
     "server.spawned": [(ev.ServerSpawned(pid=77, created_at=1.0, boot_id=""), "e0 server started (pid 77)")],

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runq import summary
-from runq.summary import TOUCHSTONE_FIELDS, build, escaped, to_json, to_markdown, write
+from runq.markdown import escaped
+from runq.summary import TOUCHSTONE_FIELDS, build, to_json, to_markdown, write
 from runq_journal import JournalReader
 from runq_schemas import events as ev
 

@@ -56,7 +56,7 @@ class Scribe:
     ) -> int:
         return self.journal.append(event, night=self.night, entry=entry, step=step, attempt=attempt).id
 
-    def plan(self, entries: list[ev.PlannedEntry], *, resumed: bool = False) -> int:
+    def plan(self, entries: list[ev.PlannedEntry], *, resumed: bool = False, **fields: Any) -> int:
         cls = ev.NightResumed if resumed else ev.NightStarted
         return self.say(
             cls(
@@ -72,6 +72,7 @@ class Scribe:
                 pid=4711,
                 versions={"runq": "0.1.0"},
                 plugins=(),
+                **fields,
             )
         )
 

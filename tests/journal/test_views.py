@@ -93,6 +93,7 @@ def test_night_and_night_summary(reader: JournalReader, golden: ModuleType) -> N
         "queue_dir": f"{BASE}/{golden.COMPLETE}_queue",
         "started": "2026-09-01 20:00:00",
         "state": "finished",
+        "stopped": None,
         "started_at": "2026-09-01T20:00:00.000000Z",
         # two entries of 5 s before the eval, 3600.04 s and 5400.06 s of eval, 1800 s of judge each
         "finished_at": "2026-09-01T23:30:10.100000Z",
@@ -323,7 +324,6 @@ def test_an_entry_from_nothing_to_complete(story: Any) -> None:
         ("timeout", {"timeout_s": 14400.0}, "timeout", "eval timeout (>14400s)"),
         ("timeout", {"timeout_s": 0.5}, "timeout", "eval timeout (>0.5s)"),
         ("stalled", {"stall_timeout_s": 600.0}, "timeout", "eval stalled (>600s)"),
-        ("gave_up", {}, "failed", "eval failed"),
     ],
 )
 def test_a_first_step_that_is_not_ok(story: Any, status: Any, limits: Any, words: str, error: str) -> None:
@@ -343,7 +343,6 @@ def test_a_first_step_that_is_not_ok(story: Any, status: Any, limits: Any, words
         ("failed", "failed", "judge failed"),
         ("timeout", "timeout", "judge timeout"),
         ("stalled", "timeout", "judge stalled"),
-        ("gave_up", "failed", "judge failed"),
     ],
 )
 def test_a_second_step_that_is_not_ok(story: Any, status: Any, words: str, error: str) -> None:
@@ -352,8 +351,87 @@ def test_a_second_step_that_is_not_ok(story: Any, status: Any, words: str, error
         story.start(0, step)
         story.finish(0, step, end, seconds=3.0)
     assert result(story) == ("failed", "ok", words, error)
-    said = {"timeout": "timed out", "gave_up": "failed"}
+    said = {"timeout": "timed out"}
     assert story.todo() == [(0, "judge", f"it {said.get(status, status)}")]
+
+
+def died(story: Any) -> None:
+    story.say(ev.NightInterrupted(reason="the runner died"))
+
+
+def deaths(story: Any) -> list[tuple[int, int]]:
+    return [(row["entry"], row["deaths"]) for row in story.view("entry_death")]
+
+
+def test_only_an_entry_that_ran_when_the_runner_died_is_counted(story: Any) -> None:
+    entries = [story.planned(0, 0, "m"), story.planned(1, 1, "n")]
+    story.plan(entries)
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.EntryFinished(status="complete"), 0)
+    died(story)  # between two entries
+    story.plan(entries, resumed=True)
+    died(story)  # before the first
+    story.plan(entries, resumed=True)
+    story.say(ev.EntryStarted(), 1)
+    story.say(ev.EntryFinished(status="interrupted"), 1)
+    story.say(ev.NightInterrupted(reason="SIGINT"))  # Ctrl-C is no death
+    assert deaths(story) == []
+    for count in (1, 2):
+        story.plan(entries, resumed=True)
+        story.say(ev.EntryStarted(), 1)
+        died(story)
+        assert deaths(story) == [(1, count)]
+    story.plan(entries, resumed=True, lifted=(0,))
+    assert deaths(story) == [(1, 2)]
+    story.plan(entries, resumed=True, lifted=(1,))
+    assert deaths(story) == []
+    story.say(ev.EntryStarted(), 1)
+    died(story)
+    assert deaths(story) == [(1, 1)]  # it counts anew
+
+
+@pytest.mark.parametrize(("ok", "words"), [((), ("failed", "skipped")), (("eval",), ("ok", "failed"))])
+def test_an_entry_that_is_set_aside_reads_failed_and_is_not_to_do(story: Any, ok: Any, words: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    for step in ok:
+        story.start(0, step)
+        story.finish(0, step, "ok", seconds=3.0)
+    halted = "judge" if ok else "eval"
+    story.start(0, halted)
+    story.finish(0, halted, "interrupted", seconds=3.0)
+    died(story)
+    assert story.entry()["status"] == "interrupted"
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.StepSkipped(reason="set aside", gave_up=True), 0, halted)
+    story.say(ev.EntryFinished(status="gave_up", reason="set aside"), 0)
+    entry = story.entry()
+    assert (entry["status"], entry["reason"], entry["error"]) == ("gave_up", "set aside", "set aside")
+    assert (entry["eval_status"], entry["judge_status"]) == words
+    assert story.view("step_state")[-1]["status"] == "gave_up"
+    assert story.todo() == []
+    (night,) = story.view("night_summary")
+    assert (night["failed"], night["pending"], night["complete"]) == (1, 0, 0)
+    story.start(0, halted)  # somebody had it run again
+    assert [row[1] for row in story.todo()] == [halted, *(["judge"] if not ok else [])]
+
+
+def test_what_the_deadline_left_is_pending_until_it_starts(story: Any) -> None:
+    def left() -> list[tuple[int, str, float | None]]:
+        return [(row["entry"], row["step"], row["usual_s"]) for row in story.view("deferred")]
+
+    story.plan([story.planned(0, 0, "m")])
+    until = "2026-10-02T07:00:00+02:00"
+    for step, usual_s in (("eval", 60.0), ("judge", None)):
+        story.say(ev.StepDeferred(reason="late", until=until, left_s=5.0, usual_s=usual_s), 0, step)
+    assert left() == [(0, "eval", 60.0), (0, "judge", None)]
+    assert result(story) == ("pending", "pending", "pending", None)
+    assert story.todo() == [(0, "eval", "it has not run yet"), (0, "judge", "it has not run yet")]
+    story.start(0, "eval")
+    assert left() == [(0, "judge", None)]
+    story.plan([story.planned(0, 0, "m")], resumed=True)  # that plan decides anew
+    assert left() == []
 
 
 def test_a_harness_names_its_own_steps(story: Any) -> None:

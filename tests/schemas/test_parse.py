@@ -66,6 +66,9 @@ def test_touchstone_file_runs_as_it_is() -> None:
             stall_timeout_s=None,
             retries=0,
             retry_wait_s=0.0,
+            retry_backoff=1.0,
+            retry_on=("failed", "timeout", "stalled"),
+            retry_when="now",
             cooldown_s=0.0,
             env={},
             on_dirty="warn",
@@ -79,7 +82,8 @@ def test_the_built_in_defaults() -> None:
         index=0, mark=Mark(line=1, column=11), model=ModelSpec(id="m"), config=None, pack=None, judge_config=None,
         judge_model=None, reset=PluginUse(name="lms"), probes=(PluginUse(name="system"),), settle=SettleSpec(),
         reset_before=None, harness=PluginUse(name="touchstone"), step_timeout_s={}, stall_timeout_s=None, retries=0,
-        retry_wait_s=0.0, cooldown_s=0.0, env={}, on_dirty="warn",
+        retry_wait_s=0.0, retry_backoff=1.0, retry_on=("failed", "timeout", "stalled"), retry_when="now",
+        cooldown_s=0.0, env={}, on_dirty="warn",
     )  # fmt: skip
 
 
@@ -240,6 +244,12 @@ REFUSED: list[tuple[str, str, str, str]] = [
     (E + "stall_timeout_s: ~\n", "entry 0, line 3, column 22", "`stall_timeout_s` is ~", "remove the key"),
     (E + "retries: -1\n", "entry 0, line 3, column 14", "`retries` must be at least 0, not -1", "0 or more"),
     (E + "retries: '1'\n", "entry 0, line 3, column 14", 'must be a whole number, not the text "1"', "quotes"),
+    (E + "retry_backoff: 0.5\n", "entry 0, line 3, column 20", "`retry_backoff` must be at least 1", "1 or more"),
+    (E + "retry_on: [ok]\n", "entry 0, line 3, column 16", "failed or timeout or stalled", "Write one of them"),
+    (E + "retry_on: []\n", "entry 0, line 3, column 15", "must not be empty", "at least one"),
+    (E + "retry_when: later\n", "entry 0, line 3, column 17", "now or end", "Write one of them"),
+    ("max_failures: 0\n" + E, "line 1, column 15", "`max_failures` must be at least 1", "1 or more"),
+    ("max_failures:\n" + E, "line 1, column 1", "`max_failures` has no value", "remove the key"),
     (E + "retry_wait_s: -1\n", "entry 0, line 3, column 19", "`retry_wait_s` must be at least 0", "0 or more"),
     (E + "cooldown_s: -0.5\n", "entry 0, line 3, column 17", "`cooldown_s` must be at least 0, not -0.5", "0 or"),
     (E + "cooldown_s: .nan\n", "entry 0, line 3, column 17", "`cooldown_s` is .nan", "finite number"),

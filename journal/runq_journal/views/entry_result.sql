@@ -10,7 +10,7 @@
 --   config           the harness's configuration file, as written
 --   pack             the pack, as written
 --   bundle_dir       the folder the latest step wrote into, absolute: it holds what the steps before left too
---   status           complete, failed, skipped, pending, running or interrupted
+--   status           complete, failed, skipped, pending, running, interrupted or gave_up (set aside)
 --   eval_status      ok, failed, timeout or pending
 --   judge_status     ok, failed, timeout, pending or skipped
 --   eval_seconds     how long the first step's last attempt ran, in seconds, one decimal
@@ -73,7 +73,7 @@ told AS (
       SELECT max(other.id) FROM event AS other
       WHERE other.kind = 'entry.finished' AND other.night = entries.night AND other.entry = entries.entry
     )
-    AND json_extract(ended.data, '$.status') IN ('failed', 'skipped')
+    AND json_extract(ended.data, '$.status') IN ('failed', 'skipped', 'gave_up')
     AND ended.id > coalesce((
       SELECT max(other.id) FROM event AS other
       WHERE other.kind = 'entry.started' AND other.night = entries.night AND other.entry = entries.entry
@@ -127,7 +127,7 @@ SELECT
   CASE
     WHEN second_step IS NULL THEN 'skipped'
     WHEN second_status = 'ok' THEN 'ok'
-    WHEN refused = 'failed' AND halt_position = 1 THEN 'failed'
+    WHEN refused IN ('failed', 'gave_up') AND halt_position = 1 THEN 'failed'
     WHEN second_status IN ('timeout', 'stalled') THEN 'timeout'
     WHEN second_status = 'skipped' THEN CASE eval_status WHEN 'pending' THEN 'pending' ELSE 'skipped' END
     WHEN second_status NOT IN ('pending', 'running', 'interrupted') THEN 'failed'

@@ -7,6 +7,7 @@
 --   queue_dir     the folder of its summaries and logs, absolute
 --   started       when its first plan was made, local time
 --   state         running (no end is written: it runs, or its runner died), interrupted or finished
+--   stopped       why it finished before every entry had its turn; null when it did not
 --   started_at    when its first plan was made, UTC, ISO 8601
 --   finished_at   when it finished, UTC, ISO 8601; null while it has not
 --   last_at       when its last event was written, UTC, ISO 8601
@@ -26,6 +27,7 @@ SELECT
     WHEN 'night.interrupted' THEN 'interrupted'
     ELSE 'running'
   END AS state,
+  nullif(json_extract(word.data, '$.stopped'), '') AS stopped,
   first.at AS started_at,
   CASE word.kind WHEN 'night.finished' THEN word.at END AS finished_at,
   last.at AS last_at,

@@ -12,6 +12,7 @@
 --   failed        entries with a result that are not complete
 --   pending       entries without a result, running and interrupted ones included
 --   state         running (no end is written: it runs, or its runner died), interrupted or finished
+--   stopped       why it finished before every entry had its turn; null when it did not
 --   started_at    when its first plan was made, UTC, ISO 8601
 --   finished_at   when it finished, UTC, ISO 8601; null while it has not
 --   last_at       when its last event was written, UTC, ISO 8601
@@ -32,6 +33,7 @@ SELECT
   counted.total - counted.pending - counted.complete AS failed,
   counted.pending,
   night.state,
+  night.stopped,
   night.started_at,
   night.finished_at,
   night.last_at,

@@ -12,7 +12,7 @@
 --   pack           the pack, as written
 --   step           the step's name
 --   position       position of the step in its entry, from 0
---   status         pending, running, ok, failed, timeout, stalled, interrupted or skipped
+--   status         pending, running, ok, failed, timeout, stalled, interrupted, skipped or gave_up
 --   stale          why an earlier result does not count: changed or predecessor; null when none was left behind
 --   attempt        the attempt the last word is about
 --   word_event     number of the event with the last word, also when stale
@@ -31,7 +31,7 @@ SELECT
   CASE
     WHEN known.stale IS NOT NULL OR known.word_event IS NULL THEN 'pending'
     WHEN known.word_kind = 'step.started' THEN 'running'
-    WHEN known.word_kind = 'step.skipped' THEN 'skipped'
+    WHEN known.word_kind = 'step.skipped' THEN CASE WHEN known.gave_up THEN 'gave_up' ELSE 'skipped' END
     ELSE known.word_status
   END AS status,
   known.stale,
@@ -62,6 +62,7 @@ FROM (
       word.id AS word_event,
       word.kind AS word_kind,
       json_extract(word.data, '$.status') AS word_status,
+      json_extract(word.data, '$.gave_up') AS gave_up,
       word.attempt,
       started.id AS started_event,
       -- Most steps began after the newest plan; their text is not even read.

@@ -4,7 +4,7 @@
 --   night    the night's id
 --   entry    entry id, from 0
 --   step     the step's name
---   status   running, ok, failed, timeout, stalled, interrupted or skipped
+--   status   running, ok, failed, timeout, stalled, interrupted, skipped or gave_up
 --   attempt  the attempt it is about; null for a step that was skipped
 --   seconds  how long that attempt ran, in seconds; null while it runs
 --   reason   why it is not ok, one sentence
@@ -17,7 +17,7 @@ SELECT
   word.step,
   CASE word.kind
     WHEN 'step.started' THEN 'running'
-    WHEN 'step.skipped' THEN 'skipped'
+    WHEN 'step.skipped' THEN CASE WHEN json_extract(word.data, '$.gave_up') THEN 'gave_up' ELSE 'skipped' END
     ELSE json_extract(word.data, '$.status')
   END AS status,
   word.attempt,

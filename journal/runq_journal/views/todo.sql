@@ -1,4 +1,5 @@
 -- What a resume runs by the journal's word: every step of the newest plan that is not ok, and every step after one.
+-- An entry that was set aside is not among them: `runq rerun` or `--with-set-aside` runs it.
 -- What files and bundles are now is not in the journal; `runq plan` and `runq night --resume` look at them too.
 --
 -- Columns:
@@ -38,7 +39,8 @@ SELECT
 FROM (
   SELECT
     step_result.*,
-    min(CASE WHEN status IS NOT 'ok' THEN position END) OVER (PARTITION BY night, entry) AS halt_position
+    min(CASE WHEN status IS NOT 'ok' THEN position END) OVER (PARTITION BY night, entry) AS halt_position,
+    max(status IS 'gave_up') OVER (PARTITION BY night, entry) AS set_aside
   FROM step_result
 ) AS known
-WHERE known.position >= known.halt_position;
+WHERE known.position >= known.halt_position AND NOT known.set_aside;

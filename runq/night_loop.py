@@ -1,0 +1,175 @@
+"""The loop of a night: entry after entry, further rounds for what failed, and an end that is always recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from runq import planning
+from runq.deadline import in_words
+from runq.entry_run import EntryOutcome, pause, run_entry
+from runq.night_context import NightContext
+from runq.opening import summary_error
+from runq.pace import defer
+from runq.retries import FailureRow, RetryPolicy
+from runq_schemas.events import EntryFinished, EntryStarted, NightFinished, NightInterrupted, NightWaiting, StepSkipped
+
+LOOK_EVERY_S = 1.0
+"""How often a night that waits for its start looks at the wall clock, which may jump, and shows what is left."""
+
+
+def wait_for_start(context: NightContext) -> str | None:
+    """Wait for the window's start. Returns the signal's name when one ended the night meanwhile.
+
+    The locks are held and the plan is in the journal by then: what would refuse this night refuses it at once, while
+    its user is still there, and nothing can refuse it at its start, when nobody is.
+    """
+    from runq.processes import Interrupted
+
+    start = context.pace.window.start
+    if start is None or context.pace.now() >= start:
+        return None
+    context.recorder.event(NightWaiting(until=start.isoformat(timespec="seconds")))
+    write_summary(context)
+    try:
+        while (left_s := (start - context.pace.now()).total_seconds()) > 0:
+            context.recorder.waiting(in_words(start), left_s)
+            context.interrupts.sleep(min(left_s, LOOK_EVERY_S))
+    except Interrupted as error:
+        context.recorder.event(NightInterrupted(reason=str(error)))
+        write_summary(context)
+        return str(error)
+    return None
+
+
+def run_all(context: NightContext, works: Sequence[planning.Work], max_failures: int | None) -> str | None:
+    """Run every entry. Returns the signal's name when one ended the night. Servers are gone afterwards."""
+    from runq.processes import Interrupted
+
+    interrupted: str | None = None
+    loop = _Loop(context, FailureRow(limit=max_failures))
+    try:
+        loop.run(works)
+    except Interrupted as error:
+        interrupted = str(error)
+    finally:
+        context.servers.stop_all()
+    if interrupted:
+        context.recorder.event(NightInterrupted(reason=interrupted))
+    else:
+        finished(context, loop.stopped)
+    write_summary(context)
+    return interrupted
+
+
+def finished(context: NightContext, stopped: str = "") -> None:
+    """Record the night's end; ``stopped`` says why it came before every entry had its turn."""
+    with context.recorder.journal.reader() as reader:
+        row = reader.night_summary(context.recorder.night)
+    context.recorder.event(NightFinished(total=row["total"], complete=row["complete"], stopped=stopped))
+
+
+def write_summary(context: NightContext) -> None:
+    """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
+    error = summary_error(context.recorder.journal, context.recorder.night, context.runs)
+    if error is not None:
+        context.recorder.warn(
+            f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"
+        )
+
+
+@attrs.frozen
+class _Turn:
+    """An entry whose turn comes, and when its last attempt ended (monotonic; ``None`` before the first)."""
+
+    work: planning.Work
+    ended_s: float | None = None
+
+
+@attrs.define
+class _Loop:
+    context: NightContext
+    failures: FailureRow
+    stopped: str = attrs.field(default="", init=False)
+    hung_up: bool = attrs.field(default=False, init=False)
+
+    def run(self, works: Sequence[planning.Work]) -> None:
+        """Every entry once, then round after round those that failed and are to be tried again at the end."""
+        turns = [_Turn(work) for work in works if work.runs or work.to_tell]
+        made = 0
+        while turns and not self.stopped:
+            turns = self._round(turns, made)
+            made += 1
+            # What comes now has failed before: the row of the round before says nothing about it.
+            self.failures = attrs.evolve(self.failures, count=0)
+
+    def _round(self, turns: Sequence[_Turn], made: int) -> list[_Turn]:
+        """One turn for each; ``made`` retries lie behind them. Returns those that get another one."""
+        again: list[_Turn] = []
+        for turn in turns:
+            self._between()
+            outcome = self._turn(turn, made)
+            if outcome is None:
+                continue
+            write_summary(self.context)
+            policy = RetryPolicy.of(turn.work.prepared.spec)
+            if policy.when == "end" and outcome.ended is not None and policy.again(outcome.ended, made):
+                again.append(attrs.evolve(turn, ended_s=self.context.clock()))
+            if outcome.stop_night:
+                self._stop(f"on_dirty: stop ended the night: {outcome.reason}")
+            elif not outcome.deferred:
+                self.failures = self.failures.after(outcome.status == "complete")
+                if self.failures.too_long:
+                    self._stop(f"max_failures ended the night: {self.failures.count} entries in a row failed")
+            if self.stopped:
+                break
+        return again
+
+    def _between(self) -> None:
+        """Between two entries.
+
+        Raises:
+            Interrupted: a signal asked the night to stop.
+        """
+        self.context.interrupts.check()
+        if self.context.interrupts.hung_up and not self.hung_up:
+            self.hung_up = True
+            self.context.recorder.warn("the terminal was closed; the night goes on", "see `runq status`")
+
+    def _turn(self, turn: _Turn, made: int) -> EntryOutcome | None:
+        """Run an entry. ``None`` when nothing of it ran: it is set aside, or the deadline is too near."""
+        context, work = self.context, turn.work
+        if work.to_tell:
+            _set_aside(context, work)
+            return None
+        if made:
+            with context.recorder.journal.reader() as reader:
+                work = planning.once_more(work, reader, context.recorder.night)
+        steps = [decision.step for decision in work.decisions if decision.run]
+        if not context.pace.ruling(work.prepared, steps[0]).starts:
+            defer(context, work.prepared, steps)
+            return None
+        if made and turn.ended_s is not None:
+            policy = RetryPolicy.of(work.prepared.spec)
+            left_s = turn.ended_s + policy.wait_before(made) - context.clock()
+            pause(context, work.prepared, steps[0], policy, made, left_s)
+        return run_entry(context, work.prepared, work.decisions, work.past)
+
+    def _stop(self, why: str) -> None:
+        self.stopped = why
+        self.context.recorder.warn(why, "resume it with --resume")
+
+
+def _set_aside(context: NightContext, work: planning.Work) -> None:
+    """Record that an entry gets no further turn: in the night's own words, so that every summary has it."""
+    entry = work.prepared.entry.id
+    step = next(decision.step for decision in work.decisions if decision.run)
+    context.recorder.event(EntryStarted(), entry=entry)
+    context.recorder.event(StepSkipped(reason=work.gave_up, gave_up=True), entry=entry, step=step)
+    context.recorder.event(EntryFinished(status="gave_up", reason=work.gave_up), entry=entry)
+    context.recorder.warn(
+        f"e{entry} is {work.gave_up}",
+        f"look at its logs and the system's, then try it with `runq rerun e{entry}`",
+        entry=entry,
+    )
