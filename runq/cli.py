@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("runq.commands.replay", "Rebuild the summaries from the journal, or verify it."),
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
+    "import": ("runq.commands.import_", "Take over results of touchstone and Inspect into the journal."),
     "schema": ("runq.commands.schema", "Print the JSON Schema of queue files, for an editor."),
     "completion": ("runq.commands.completion", "Print the completion script for bash, zsh or fish."),
 }

@@ -16,7 +16,8 @@ ORDERS = {
     "entry_death": "night, entry",
     "entry_result": 'night, "index"',
     "failure": "event",
-    "metric": "event, position",
+    "imported_step": "event, position, step",
+    "metric": "imported DESC, CASE WHEN imported THEN at END, event, entry, position",
     "model_delta": "event, probe",
     "night": "first_event DESC",
     "night_plan": "night",
@@ -35,9 +36,20 @@ ORDERS = {
 """Every view with the order its rows are given in; a view's own text has none, so that SQLite may look inside."""
 
 # SQLite has neither booleans nor JSON values: these columns become what they mean.
-_BOOLEANS = frozenset({"baseline_proven", "loaded", "memory_back", "newest", "run"})
+_BOOLEANS = frozenset({"baseline_proven", "imported", "loaded", "memory_back", "newest", "run"})
 _JSON = frozenset(
-    {"argv", "artifacts", "facts", "identity_parts", "loaded_models", "model", "outputs", "settings", "steps"}
+    {
+        "argv",
+        "artifacts",
+        "facts",
+        "identity_parts",
+        "loaded_models",
+        "metrics",
+        "model",
+        "outputs",
+        "settings",
+        "steps",
+    }
 )
 
 

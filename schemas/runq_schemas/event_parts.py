@@ -98,3 +98,24 @@ class Metric:
     value: float = attrs.field(validator=_finite)
     stderr: float | None = attrs.field(default=None, validator=_finite)
     n: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ImportedStep:
+    """A step that ran elsewhere. ``seconds`` is ``None`` where it is not told."""
+
+    name: str
+    status: str
+    seconds: float | None = None
+    reason: str = ""
+    metrics: tuple[Metric, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class ImportedEntry:
+    """One model on one pack that ran elsewhere; names and paths as they are written there."""
+
+    model_id: str
+    config: str | None
+    pack: str | None
+    steps: tuple[ImportedStep, ...]

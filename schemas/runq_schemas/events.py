@@ -16,7 +16,17 @@ import attr
 import attrs
 
 # Every part of an event is found here too.
-from runq_schemas.event_parts import Host, Metric, PlannedEntry, PlannedStep, UsedPlugin, Verdict, Window  # noqa: F401
+from runq_schemas.event_parts import (  # noqa: F401
+    Host,
+    ImportedEntry,
+    ImportedStep,
+    Metric,
+    PlannedEntry,
+    PlannedStep,
+    UsedPlugin,
+    Verdict,
+    Window,
+)
 
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
@@ -408,6 +418,23 @@ class UnknownEvent(Event):
     data: Mapping[str, Any]
 
 
+@attrs.frozen(kw_only=True)
+class Imported(Event):
+    """Results from elsewhere, for the history of durations and scores. They are no night: nothing of it resumes.
+
+    ``source`` is the format, ``sha256`` of the file's content, so that none is taken over twice, ``measured_at`` when
+    it was measured (UTC, ISO 8601).
+    """
+
+    kind: ClassVar[str] = "import.finished"
+    about: ClassVar[str] = "Results from elsewhere: the file, its SHA-256, its entries with durations and scores."
+    source: str
+    path: str
+    sha256: str
+    measured_at: str
+    entries: tuple[ImportedEntry, ...]
+
+
 EVENT_CLASSES: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
@@ -436,6 +463,7 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         CheckStarted,
         CheckedModel,
         CheckFinished,
+        Imported,
     )
 }
 """Every kind of event, in the order in which a night writes them."""

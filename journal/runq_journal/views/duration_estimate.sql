@@ -1,4 +1,4 @@
--- How long a step takes by its history: the median of its ok attempts, by model and pack, over all nights.
+-- How long a step takes by its history: the median of its ok attempts, by model and pack, over all nights and imports.
 --
 -- Columns:
 --   step      the step's name
@@ -23,21 +23,25 @@ WITH entries AS (
   )
   GROUP BY night, entry
 ),
-ranked AS (
-  SELECT
-    finished.step,
-    entries.model_id,
-    entries.pack,
-    json_extract(finished.data, '$.seconds') AS seconds,
-    row_number() OVER (
-      PARTITION BY finished.step, entries.model_id, entries.pack ORDER BY json_extract(finished.data, '$.seconds')
-    ) AS number,
-    count(*) OVER (PARTITION BY finished.step, entries.model_id, entries.pack) AS n
+timed AS (
+  SELECT finished.step, entries.model_id, entries.pack, json_extract(finished.data, '$.seconds') AS seconds
   FROM event AS finished
   JOIN entries ON entries.night = finished.night AND entries.entry = finished.entry
   WHERE finished.kind = 'step.finished'
     AND json_extract(finished.data, '$.status') = 'ok'
     AND json_extract(finished.data, '$.seconds') IS NOT NULL
+  UNION ALL
+  SELECT step, model_id, pack, seconds FROM imported_step WHERE status = 'ok' AND seconds IS NOT NULL
+),
+ranked AS (
+  SELECT
+    step,
+    model_id,
+    pack,
+    seconds,
+    row_number() OVER (PARTITION BY step, model_id, pack ORDER BY seconds) AS number,
+    count(*) OVER (PARTITION BY step, model_id, pack) AS n
+  FROM timed
 )
 SELECT step, model_id, pack, avg(seconds) AS seconds, n
 FROM ranked
