@@ -84,7 +84,7 @@ def default_words(value: Any) -> str:
 
 def queue_keys() -> str:
     """Every key of a queue file, by the class that holds it."""
-    from runq_schemas.queue import Defaults, EntryFields, Matrix, ModelSpec, QueueFile, SettleSpec
+    from runq_schemas.queue import Defaults, EntryFields, HeartbeatSpec, Matrix, ModelSpec, QueueFile, SettleSpec
 
     shared = {field.name for field in attrs.fields(Defaults)}
     parts = [
@@ -94,6 +94,7 @@ def queue_keys() -> str:
         ("Of `defaults` and of an entry", _queue_rows(Defaults)),
         ("`model`", _queue_rows(ModelSpec)),
         ("`settle`", _queue_rows(SettleSpec)),
+        ("`heartbeat`", _queue_rows(HeartbeatSpec)),
     ]
     head = ("key", "value", "default", "meaning", "identity")
     return "\n\n".join(f"### {title}\n\n{table(head, rows)}" for title, rows in parts)

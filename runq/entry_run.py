@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq.attempt_bundle import Done, attempt_bundle
+from runq.endpoint_alive import can_restart, restart, why_dead
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
 from runq.identity import identity_of, step_parts
 from runq.pace import Deferred, defer, hold_to
@@ -153,15 +154,19 @@ class _EntryRun:
     def _tries(self, step: Step, first: int, before: Done | None) -> tuple[StepFinished, Done | None]:
         """A step and its retries. Returns the last attempt, and what the next step builds on if it is ok."""
         policy, self.current = RetryPolicy.of(self.prepared.spec), step.name
-        made = 0
+        number, made = first, 0
         while True:
             self.context.interrupts.check()  # a signal that came as the step before ended starts no other
-            attempt, finished = self._try(step, first + made, before)
+            attempt, finished = self._try(step, number, before)
+            number += 1
             if finished.status == "ok":
                 return finished, Done(identity=attempt.identity, bundle=attempt.bundle, outputs=finished.outputs)
             self.context.interrupts.check()
             if finished.status == "interrupted":  # and by no signal: the deadline came
                 raise Deferred(finished.reason)
+            if finished.endpoint_dead and can_restart(self.context, self.prepared):
+                self._restart(step)  # the attempt was not the step's fault, and is no retry
+                continue
             if policy.when != "now" or not policy.again(finished.status, made):
                 return finished, None
             made += 1
@@ -171,12 +176,34 @@ class _EntryRun:
         """One attempt, its endpoint made ready where that is due."""
         hold_to(self.context, self.prepared, step.name)
         if not self.reset_done or step.name in self.prepared.reset_before or self._server_died():
-            self.baseline = EndpointReady(self.context, self.prepared).before(step)
-            self.reset_done = True
-            hold_to(self.context, self.prepared, step.name)  # it may have taken minutes
+            self._ready(step)
+        self._alive(step)
+        hold_to(self.context, self.prepared, step.name)  # all that may have taken minutes
         attempt = self._attempt(step, number, before)
         self.recorded.add(step.name)
         return attempt, run_attempt(self.context, self.prepared, attempt)
+
+    def _ready(self, step: Step) -> None:
+        self.baseline = EndpointReady(self.context, self.prepared).before(step)
+        self.reset_done = True
+
+    def _alive(self, step: Step) -> None:
+        """Make sure that the endpoint answers, where a heartbeat is asked for.
+
+        Raises:
+            NotReadyError: it does not, also after its restart.
+        """
+        reason = why_dead(self.context, self.prepared, step.name)
+        if reason and can_restart(self.context, self.prepared):
+            self._restart(step)
+            self._ready(step)
+            reason = why_dead(self.context, self.prepared, step.name)
+        if reason:
+            raise NotReadyError(f"{step.name}: the endpoint does not answer: {reason}", status="failed")
+
+    def _restart(self, step: Step) -> None:
+        restart(self.context, self.prepared, step.name)
+        self.reset_done = False  # whatever runs there now, nothing is known about its memory
 
     def _server_died(self) -> bool:
         """Whether the server that the reset started has ended by itself: no step can do without it.

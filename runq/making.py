@@ -27,6 +27,7 @@ from runq.plugin import (
     default_timeout_s,
 )
 from runq.prepared import PreparedEntry
+from runq.watched import watched_endpoint
 from runq_schemas.errors import RunqError
 from runq_schemas.place import Mark
 from runq_schemas.queue import EntrySpec, PluginUse, QueueSpec
@@ -95,6 +96,9 @@ class Making:
         endpoint = told[0] if told else None
         targets = self._guarded("harness", self.written.harness.name, lambda: harness.targets(entry), "harness")
         reset_before = frozenset(self.written.reset_before or names[:1])
+        watched = watched_endpoint(self.written, steps, targets, starts_server=isinstance(reset, StartsServer))
+        for fault in watched.faults:
+            self._problem(fault.message, fault.remedy, *fault.path)
         if isinstance(reset, StartsServer):
             self._served(steps, reset_before, endpoint, targets)
         if self.problems:
@@ -112,6 +116,8 @@ class Making:
             reset_before=reset_before,
             pack_id=pack_id(entry.pack),
             env=env,
+            beats=watched.beats,
+            restart=watched.restart,
         )
 
     def _problem(self, message: str, remedy: str, *path: str | int) -> None:

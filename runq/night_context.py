@@ -15,6 +15,7 @@ from runq.pace import Pace
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
 from runq.sampling import ReadsMemory, SampleBatch, Sampler
+from runq_schemas.events import RestartStarted
 
 if TYPE_CHECKING:
     from runq.processes import Child, Ended, Stopper, Tree
@@ -42,6 +43,8 @@ class NightContext:
     grace_s: float = GRACE_S
     pace: Pace = attrs.field(factory=Pace)
     warned_blind: set[tuple[int, str]] = attrs.field(factory=set, init=False)
+    warned_refused: set[tuple[int, str]] = attrs.field(factory=set, init=False)
+    restarted: set[int] = attrs.field(factory=set, init=False)
     servers: NightServers = attrs.field(init=False)
     samples: SampleBatch = attrs.field(init=False)
 
@@ -63,6 +66,12 @@ class NightContext:
     def log_path(self, entry: int, step: str, attempt: int) -> Path:
         """The log of an attempt."""
         return paths.log_path(self.queue_dir, entry, step, attempt)
+
+    def restart_number(self, entry: int) -> int:
+        """The number of an entry's next restart, from 1, over all its resumes."""
+        with self.recorder.journal.reader() as reader:
+            kinds = (RestartStarted.kind,)
+            return 1 + sum(1 for _ in reader.events(night=self.recorder.night, entry=entry, kinds=kinds))
 
     def step_env(self, prepared: PreparedEntry, mark: tuple[int, str, int]) -> dict[str, str]:
         """The runner's environment, the entry's ``env``, and the mark that names the process's origin."""

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from runq.bounded_probe import BoundedProbe
+from runq.heartbeat import Beat
 from runq.plugin import Entry, Harness, ResetBackend, Step
 from runq.redact import Redactor
 from runq_schemas.event_parts import UsedPlugin
@@ -31,6 +32,8 @@ class PreparedEntry:
     reset_before: frozenset[str]
     pack_id: str
     env: Mapping[str, str] = attrs.field(repr=False)
+    beats: Mapping[str, Beat] = attrs.field(factory=dict)
+    restart: tuple[str, ...] = ()
 
     def settings(self) -> dict[str, Any]:
         """Every resolved setting as JSON data, plugin options included; may hold secrets."""
@@ -42,6 +45,8 @@ class PreparedEntry:
             "reset_before": sorted(self.reset_before),
             "step_timeout_s": dict(self.timeouts_s),
             "stall_timeout_s": dict(self.stalls_s),
+            "heartbeat": attrs.asdict(self.spec.heartbeat) if self.spec.heartbeat else None,
+            "restart_command": list(self.restart),
             "retries": self.spec.retries,
             "retry_wait_s": self.spec.retry_wait_s,
             "retry_backoff": self.spec.retry_backoff,

@@ -58,6 +58,7 @@ MODEL_COLUMN = 24
 
 _DOING = {
     "night.waiting": "waiting for its time",
+    "restart.started": "restarting the endpoint",
     "retry.waiting": "waiting before the next try",
     "reset.started": "resetting the endpoint",
     "settle.started": "waiting for memory to be back",

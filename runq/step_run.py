@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from runq import artifacts, logs
+from runq.endpoint_alive import tell_dead, tell_refused
+from runq.heartbeat import Heart
 from runq.plugin import Evidence, Step
 from runq.prepared import PreparedEntry
 from runq.sampling import SAMPLE_EVERY_S, Sampler
@@ -17,7 +19,7 @@ from runq_schemas.events import StepFinished, StepSpawned, StepStarted, StepStat
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext
-    from runq.processes import Child, Ended
+    from runq.processes import Child, End, Ended
 
 
 @attrs.frozen(kw_only=True)
@@ -35,11 +37,15 @@ class Attempt:
 
 @attrs.frozen(kw_only=True)
 class Exit:
-    """How the process ended: why the watch stopped, and what the system said."""
+    """How the process ended: why the watch stopped, and what the system said.
+
+    ``endpoint`` is why its endpoint counted as dead, where that ended it.
+    """
 
     why: str
     exit_code: int | None
     signal: str | None
+    endpoint: str = ""
 
 
 def classify(
@@ -58,6 +64,8 @@ def classify(
         return "interrupted", _unproven("the night was interrupted")
     if end.why == "deadline":
         return "interrupted", _unproven("the deadline came while it ran")
+    if end.why == "dead":
+        return "stalled", _unproven(f"it went silent, and its endpoint gave no answer: {end.endpoint}")
     if end.why == "timeout":
         return "timeout", _unproven(f"it ran past its timeout of {timeout_s:g} s")
     if end.why == "stalled":
@@ -157,6 +165,13 @@ class _Run:
         context, step = self.context, self.attempt.step
         tree = Tree(child)
         why = "interrupted"
+        beat = self.prepared.beats.get(step.name)
+        heart = Heart(beat, lambda: growth(self.log, self.attempt.bundle), context.clock()) if beat else None
+
+        def verdict() -> End | None:
+            if context.pace.over():
+                return "deadline"
+            return "dead" if heart is not None and not heart.beats(context.clock()) else None
 
         def tick(_elapsed: float) -> None:
             tree.observe()
@@ -184,15 +199,23 @@ class _Run:
                 activity=lambda: growth(self.log, self.attempt.bundle),
                 every_s=SAMPLE_EVERY_S,
                 on_tick=tick,
-                verdict=lambda: "deadline" if context.pace.over() else None,
+                verdict=verdict,
                 clock=context.clock,
                 interrupts=context.interrupts,
             )
             self.sampler.read_last()
         finally:
+            if heart is not None:
+                heart.stop()
             ended = context.end_tree(tree)
         exit_code, signal = child.status()
-        return Exit(why=why, exit_code=exit_code, signal=signal), ended
+        if heart is not None and beat is not None:
+            if heart.refused:
+                tell_refused(context, self.prepared, step.name, heart.refused)
+            if why == "dead":
+                tell_dead(context, self.prepared, step.name, heart.reason, failures=beat.failures)
+        reason = heart.reason if heart is not None and why == "dead" else ""
+        return Exit(why=why, exit_code=exit_code, signal=signal, endpoint=reason), ended
 
     def _judge(self, end: Exit) -> tuple[StepStatus, Evidence, artifacts.Proof]:
         entry, step, bundle = self.prepared.entry, self.attempt.step, self.attempt.bundle
@@ -240,6 +263,7 @@ class _Run:
             log_tail=logs.tail(self.log) if status != "ok" else (),
             ended_pids=tuple(ended.ended_pids) if ended else (),
             survivors=tuple(ended.survivors) if ended else (),
+            endpoint_dead=end is not None and end.why == "dead",
         )
 
 

@@ -71,7 +71,7 @@ class LiveView:
         """Redraw the living line."""
         model, pack = self.plan.get(entry, ("", ""))
         parts = [step, duration(seconds)]
-        if step != "settle":
+        if step not in ("settle", "restart"):
             if self.timeout_s is not None:
                 parts[-1] += f" of {duration(self.timeout_s)}"
             usual = self.usual(step, model, pack)

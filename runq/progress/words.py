@@ -57,6 +57,14 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return f"{step} left for another time: {event.reason}"
         case events.RetryWaiting():
             return f"{step} is tried again in {duration(event.seconds)} (retry {event.number} of {event.of})"
+        case events.EndpointDead():
+            return f"{step}: {event.endpoint} does not answer ({event.failures} times): {event.reason}"
+        case events.RestartStarted():
+            return "restarting the endpoint"
+        case events.RestartFinished():
+            code = f"exit code {event.exit_code}" if event.exit_code is not None else event.signal or "not started"
+            why = f" - {event.reason}" if event.reason else ""
+            return f"restart command ended: {code}, {duration(event.seconds)}{why}"
         case events.ServerSpawned():
             return f"server started (pid {event.pid})"
         case events.ServerFinished():

@@ -208,7 +208,8 @@ class Artifact:
 @attrs.frozen(kw_only=True)
 class StepFinished(Event):
     """The end of an attempt. ``facts`` is what the harness read off the artifacts, ``metrics`` the scores among it,
-    the one to look at first; ``outputs`` are the bundle's files.
+    the one to look at first; ``outputs`` are the bundle's files. ``endpoint_dead`` tells that it was ended because its
+    endpoint gave no answer any more.
     """
 
     kind: ClassVar[str] = "step.finished"
@@ -228,6 +229,7 @@ class StepFinished(Event):
     log_tail: tuple[str, ...] = ()
     ended_pids: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()
+    endpoint_dead: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -266,6 +268,40 @@ class RetryWaiting(Event):
     number: int
     of: int
     seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class EndpointDead(Event):
+    """An endpoint gave no token to so many heartbeats in a row; ``reason`` is what came of the last one."""
+
+    kind: ClassVar[str] = "endpoint.dead"
+    about: ClassVar[str] = "An endpoint does not answer its heartbeat."
+    endpoint: str
+    model: str
+    reason: str
+    failures: int
+
+
+@attrs.frozen(kw_only=True)
+class RestartStarted(Event):
+    """The restart command of an endpoint is about to run; on disk before it does."""
+
+    kind: ClassVar[str] = "restart.started"
+    about: ClassVar[str] = "The restart command of an endpoint is about to run."
+    argv: tuple[str, ...]
+    log: str
+
+
+@attrs.frozen(kw_only=True)
+class RestartFinished(Event):
+    """The restart command has ended; whether the endpoint answers now is for the next heartbeat to say."""
+
+    kind: ClassVar[str] = "restart.finished"
+    about: ClassVar[str] = "The restart command of an endpoint has ended."
+    exit_code: int | None = None
+    signal: str | None = None
+    seconds: float | None = None
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -453,6 +489,9 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         StepSkipped,
         StepDeferred,
         RetryWaiting,
+        EndpointDead,
+        RestartStarted,
+        RestartFinished,
         EntryFinished,
         ServerStarted,
         ServerSpawned,

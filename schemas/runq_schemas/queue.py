@@ -16,9 +16,29 @@ from typing import Any, Literal
 import attrs
 
 from runq_schemas.place import DocumentPath, Mark, nearest_mark, place
+from runq_schemas.queue_parts import HeartbeatSpec, Json, ModelSpec, SettleSpec, described
 
-Json = Any
-"""A JSON value: null, boolean, number, string, list or mapping with string keys."""
+__all__ = [
+    "DEFAULT_STEP_TIMEOUTS_S",
+    "DEFAULT_STEP_TIMEOUT_S",
+    "LMS_RESET_COMMAND",
+    "STEP_ALIASES",
+    "Defaults",
+    "EntryFields",
+    "EntrySpec",
+    "HeartbeatSpec",
+    "Json",
+    "Matrix",
+    "ModelSpec",
+    "OnDirty",
+    "PluginUse",
+    "QueueFile",
+    "QueueSpec",
+    "RetryOn",
+    "RetryWhen",
+    "SettleSpec",
+    "described",
+]
 
 OnDirty = Literal["warn", "retry", "skip", "stop"]
 
@@ -39,74 +59,6 @@ LMS_RESET_COMMAND = "lms unload --all"
 
 STEP_ALIASES: Mapping[str, str] = {"eval_s": "eval", "judge_s": "judge"}
 """touchstone's second spelling of two keys of ``step_timeout_s``."""
-
-
-def described(text: str, *, identity: bool = False, **rules: Any) -> dict[str, Any]:
-    """Metadata of a queue key or a plugin option.
-
-    Args:
-        text: what the key means, with its unit.
-        identity: whether a step's identity depends on it.
-        rules: what the parser enforces and the JSON Schema states: ``minimum`` (at least), ``above`` (more
-            than), ``min_length`` (characters), ``min_items``, ``nullable`` (``null`` means not given),
-            ``plugin`` (the key that names the plugin in a mapping), ``built_in`` (the value where neither the
-            entry nor ``defaults`` has the key).
-    """
-    return {"description": text, "identity": identity, **rules}
-
-
-@attrs.frozen(kw_only=True)
-class SettleSpec:
-    """When memory counts as back. The defaults are touchstone's."""
-
-    timeout_s: float = attrs.field(
-        default=120.0, metadata=described("Give up after so many seconds without proof.", above=0)
-    )
-    plateau_polls: int = attrs.field(
-        default=3, metadata=described("Flat intervals between readings that make a plateau.", minimum=1)
-    )
-    poll_interval_s: float = attrs.field(default=2.0, metadata=described("Seconds between two readings.", above=0))
-    epsilon_mb: float = attrs.field(
-        default=200.0,
-        metadata=described("Readings within so many MB (2**20 bytes) count as the same.", above=0),
-    )
-
-
-@attrs.frozen(kw_only=True)
-class ModelSpec:
-    """One model as touchstone describes it; ``extra`` holds fields that runq does not know."""
-
-    id: str = attrs.field(
-        metadata=described("The model's id, exactly as the server spells it.", identity=True, min_length=1)
-    )
-    quant: str = attrs.field(default="", metadata=described("Quantisation, for the record.", identity=True))
-    max_tokens_default: int = attrs.field(
-        default=400,
-        metadata=described("Tokens an answer may have where the prompt does not say.", identity=True),
-    )
-    reasoning_headroom_tokens: int = attrs.field(
-        default=0, metadata=described("Tokens added for a thinking model's reasoning.", identity=True)
-    )
-    extra_body: Mapping[str, Json] = attrs.field(
-        factory=dict,
-        metadata=described("Sent to the server with every request, JSON types kept.", identity=True),
-    )
-    extra: Mapping[str, Json] = attrs.field(factory=dict, metadata={"schema": "additional", "identity": True})
-
-    def canonical(self) -> dict[str, Json]:
-        """Every field with its value, defaults included: what a step's identity is computed from."""
-        known = attrs.asdict(self, recurse=False)
-        extra = known.pop("extra")
-        return {**extra, **known}
-
-    def as_written(self) -> dict[str, Json]:
-        """The fields that differ from their defaults, and ``id``: what travels to a harness."""
-        full = self.canonical()
-        defaults = ModelSpec(id=self.id).canonical()
-        return {key: value for key, value in full.items() if key == "id" or value != defaults.get(key, _ABSENT)}
-
-
-_ABSENT = object()
 
 
 @attrs.frozen(kw_only=True)
@@ -182,6 +134,23 @@ class _Shared:
         metadata=described(
             "End a step when neither its log nor its bundle grew for so many seconds; off if absent.",
             above=0,
+            built_in=None,
+        ),
+    )
+    heartbeat: HeartbeatSpec | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Ask the endpoint for one token before each step, and while a step is silent; `{}` for the usual figures,"
+            " off if absent.",
+            built_in=None,
+        ),
+    )
+    restart_command: str | tuple[str, ...] | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Restarts an endpoint whose heartbeat fails, once per entry: one string, split like a shell would but run"
+            " without one, or a list.",
+            min_items=1,
             built_in=None,
         ),
     )
@@ -329,6 +298,8 @@ class EntrySpec:
     harness: PluginUse
     step_timeout_s: Mapping[str, float]
     stall_timeout_s: float | Mapping[str, float] | None
+    heartbeat: HeartbeatSpec | None
+    restart_command: str | tuple[str, ...] | None
     retries: int
     retry_wait_s: float
     retry_backoff: float

@@ -9,7 +9,7 @@ import pytest
 
 from runq.planning import fresh
 from runq.prepared import PreparedQueue
-from runq_schemas.queue import Defaults, EntryFields, Matrix, ModelSpec, QueueFile, SettleSpec
+from runq_schemas.queue import Defaults, EntryFields, HeartbeatSpec, Matrix, ModelSpec, QueueFile, SettleSpec
 
 BASE = """\
 defaults:
@@ -34,6 +34,8 @@ CHANGED: dict[str, str] = {
     "reset_before": "[eval, judge]",
     "step_timeout_s": "{ eval: 7, judge: 8 }",
     "stall_timeout_s": "9",
+    "heartbeat": "{ url: http://127.0.0.1:9/v1 }",
+    "restart_command": "my-restart --now",
     "retries": "3",
     "retry_wait_s": "5",
     "retry_backoff": "2",
@@ -45,7 +47,14 @@ CHANGED: dict[str, str] = {
 }
 """A value for each key that differs from the default or from `BASE`."""
 
+ALSO = {"restart_command": "heartbeat: { url: http://127.0.0.1:9/v1 }"}
+"""What a key cannot be without."""
+
 KEYS = {field.name: field for field in attrs.fields(EntryFields)}
+
+
+def also(key: str, between: str) -> str:
+    return between + ALSO[key] if key in ALSO else ""
 
 
 def identities(queue: PreparedQueue) -> dict[str, str | None]:
@@ -54,7 +63,7 @@ def identities(queue: PreparedQueue) -> dict[str, str | None]:
     return dict(work.identities)
 
 
-@pytest.mark.parametrize("cls", [EntryFields, Defaults, Matrix, ModelSpec, SettleSpec, QueueFile])
+@pytest.mark.parametrize("cls", [EntryFields, Defaults, Matrix, ModelSpec, SettleSpec, HeartbeatSpec, QueueFile])
 def test_every_key_is_classified(cls: type[Any]) -> None:
     for field in attrs.fields(cls):
         assert isinstance(field.metadata.get("identity"), bool), (
@@ -75,7 +84,7 @@ def test_the_classification_is_true(key: str, prepared: Any) -> None:
     if key in written:
         text = text.replace(f"{key}: {written[key]}", f"{key}: {CHANGED[key]}")
     else:
-        text = text.replace("model: m ", f"model: m, {key}: {CHANGED[key]} ")
+        text = text.replace("model: m ", f"model: m, {key}: {CHANGED[key]}{also(key, ', ')} ")
     assert CHANGED[key] in text
     changed = identities(prepared(text)) != before
     assert changed == KEYS[key].metadata["identity"], f"{key} is classified wrongly"
@@ -84,7 +93,7 @@ def test_the_classification_is_true(key: str, prepared: Any) -> None:
 @pytest.mark.parametrize("key", sorted(field.name for field in attrs.fields(Defaults)))
 def test_a_default_counts_as_the_same_key_of_an_entry_does(key: str, prepared: Any) -> None:
     before = identities(prepared(BASE.format(defaults="  retries: 0", entry="")))
-    defaults = f"  {key}: {CHANGED[key]}"
+    defaults = f"  {key}: {CHANGED[key]}{also(key, chr(10) + '  ')}"
     changed = identities(prepared(BASE.format(defaults=defaults, entry=""))) != before
     assert changed == KEYS[key].metadata["identity"]
     assert {f.name: f for f in attrs.fields(Defaults)}[key].metadata["identity"] == KEYS[key].metadata["identity"]

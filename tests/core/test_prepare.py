@@ -402,6 +402,52 @@ def test_a_judge_that_gets_its_model_is_not(prepared: Any, endpoint: str, entry:
     assert prepared(queue(SERVED.format(endpoint=endpoint), f"  - {entry}\n")).entries
 
 
+def test_a_heartbeat_asks_the_endpoint_of_each_step(prepared: Any, folder: Path) -> None:
+    (folder / "config.yaml").write_text("endpoint: { base_url: http://127.0.0.1:9/v1, api_key: sk-1 }\n")
+    (folder / "judge.yaml").write_text("endpoint: { base_url: http://127.0.0.1:8/v1 }\nmodel: j\n")
+    entry = "  - { config: config.yaml, pack: packs/office.yaml, judge_config: judge.yaml, model: m, heartbeat: {} }\n"
+    (made,) = prepared(queue("", entry)).entries
+    assert [(step, b.base_url, b.model.id, b.api_key) for step, b in made.beats.items()] == [
+        ("eval", "http://127.0.0.1:9/v1", "m", "sk-1"),
+        ("judge", "http://127.0.0.1:8/v1", "j", None),
+    ]
+    assert [(b.every_s, b.timeout_s, b.failures) for b in made.beats.values()] == [(60.0, 120.0, 3)] * 2
+    elsewhere = entry.replace("heartbeat: {}", "heartbeat: { url: 'http://localhost:7/v1', model: tiny }")
+    (made,) = prepared(queue("", elsewhere)).entries
+    # Another server than the key is for does not get it.
+    assert [(b.base_url, b.model.id, b.api_key) for b in made.beats.values()] == [
+        ("http://localhost:7/v1", "tiny", None)
+    ] * 2
+    assert prepared(queue()).entries[0].beats == {}
+
+
+NO_ENDPOINT = "  harness: { harness: command, steps: { work: { argv: ['true'], artifacts: [a] } } }\n"
+
+
+@pytest.mark.parametrize(
+    ("defaults", "where", "message", "remedy"),
+    [
+        (NO_ENDPOINT + "  heartbeat: {}\n", "line 3", "does not say which endpoint", "`url:"),
+        ("  heartbeat: { url: localhost }\n", "line 2, column 21", "'localhost' is no URL", "http://"),
+        ("  restart_command: x\n", "line 2, column 20", "whose heartbeat fails", "`heartbeat: {}`"),
+        ('  heartbeat: {}\n  restart_command: "x \'y"\n', "line 3", "No closing quotation", "quotes"),
+        ("  heartbeat: {}\n  restart_command: ' '\n", "line 3", "restart_command is empty", "write a command"),
+        (
+            "  heartbeat: {}\n  restart_command: x\n  reset: { backend: server, argv: [x], port: 9 }\n",
+            "line 3",
+            "runq itself restarts",
+            "remove",
+        ),
+    ],
+)
+def test_what_watches_an_endpoint_must_be_able_to(
+    prepared: Any, folder: Path, defaults: str, where: str, message: str, remedy: str
+) -> None:
+    (folder / "config.yaml").write_text("endpoint: { base_url: http://127.0.0.1:9/v1 }\n")
+    ((place, said, advice),) = refused(prepared, queue(defaults))
+    assert where in place and message in said and remedy in advice
+
+
 def test_a_resets_endpoint_follows_the_entrys_environment(prepared: Any) -> None:
     text = queue("  reset: ollama\n  env: { OLLAMA_HOST: '127.0.0.1:11500' }\n")
     assert "http://127.0.0.1:11500" in prepared(text).entries[0].endpoints()

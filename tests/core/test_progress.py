@@ -186,6 +186,24 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "retry.waiting": [
         (ev.RetryWaiting(number=1, of=3, seconds=90.0), "e0 eval is tried again in 1:30 min (retry 1 of 3)"),
     ],
+    "endpoint.dead": [
+        (
+            ev.EndpointDead(endpoint="loopback:8080", model="m", reason="loopback:8080 cannot be reached", failures=3),
+            "e0 eval: loopback:8080 does not answer (3 times): loopback:8080 cannot be reached",
+        ),
+    ],
+    "restart.started": [(ev.RestartStarted(argv=("x",), log="/l"), "e0 restarting the endpoint")],
+    "restart.finished": [
+        (ev.RestartFinished(exit_code=0, seconds=61.0), "e0 restart command ended: exit code 0, 1:01 min"),
+        (
+            ev.RestartFinished(signal="SIGTERM", seconds=300.0, reason="it ran past its limit of 300 s"),
+            "e0 restart command ended: SIGTERM, 5:00 min - it ran past its limit of 300 s",
+        ),
+        (
+            ev.RestartFinished(seconds=0.0, reason="there is no such program"),
+            "e0 restart command ended: not started, 0 s - there is no such program",
+        ),
+    ],
     "entry.finished": [(ev.EntryFinished(status="complete"), None)],
     "server.started": [(ev.ServerStarted(argv=("x",), log="/l", model="gemma"), None)],
     "server.spawned": [(ev.ServerSpawned(pid=77, created_at=1.0, boot_id=""), "e0 server started (pid 77)")],

@@ -64,6 +64,8 @@ def test_touchstone_file_runs_as_it_is() -> None:
             harness=PluginUse(name="touchstone"),
             step_timeout_s={"eval": 14400.0, "judge": 21600.0},
             stall_timeout_s=None,
+            heartbeat=None,
+            restart_command=None,
             retries=0,
             retry_wait_s=0.0,
             retry_backoff=1.0,
@@ -81,7 +83,8 @@ def test_the_built_in_defaults() -> None:
     assert only == EntrySpec(
         index=0, mark=Mark(line=1, column=11), model=ModelSpec(id="m"), config=None, pack=None, judge_config=None,
         judge_model=None, reset=PluginUse(name="lms"), probes=(PluginUse(name="system"),), settle=SettleSpec(),
-        reset_before=None, harness=PluginUse(name="touchstone"), step_timeout_s={}, stall_timeout_s=None, retries=0,
+        reset_before=None, harness=PluginUse(name="touchstone"), step_timeout_s={}, stall_timeout_s=None,
+        heartbeat=None, restart_command=None, retries=0,
         retry_wait_s=0.0, retry_backoff=1.0, retry_on=("failed", "timeout", "stalled"), retry_when="now",
         cooldown_s=0.0, env={}, on_dirty="warn",
     )  # fmt: skip
@@ -244,6 +247,9 @@ REFUSED: list[tuple[str, str, str, str]] = [
     (E + "stall_timeout_s: ~\n", "entry 0, line 3, column 22", "`stall_timeout_s` is ~", "remove the key"),
     (E + "retries: -1\n", "entry 0, line 3, column 14", "`retries` must be at least 0, not -1", "0 or more"),
     (E + "retries: '1'\n", "entry 0, line 3, column 14", 'must be a whole number, not the text "1"', "quotes"),
+    (E + "heartbeat: true\n", "entry 0, line 3, column 16", "`heartbeat` must be a mapping", "pairs"),
+    (E + "heartbeat: { every_s: 0 }\n", "entry 0, line 3, column 27", "must be more than 0", "above 0"),
+    (E + "heartbeat: { evry_s: 1 }\n", "entry 0, line 3, column 18", "`evry_s` is not a key", "`every_s`?"),
     (E + "retry_backoff: 0.5\n", "entry 0, line 3, column 20", "`retry_backoff` must be at least 1", "1 or more"),
     (E + "retry_on: [ok]\n", "entry 0, line 3, column 16", "failed or timeout or stalled", "Write one of them"),
     (E + "retry_on: []\n", "entry 0, line 3, column 15", "must not be empty", "at least one"),
