@@ -176,28 +176,35 @@ def ruling(left_s: float, usual: Usual | None, until: str) -> Ruling:
     return Ruling(starts=False, reason=reason, left_s=left_s, usual=usual)
 
 
-def forecast(entries: Sequence[Sequence[Usual | None]], left_s: float, until: str) -> list[list[Ruling]]:
+def forecast(
+    entries: Sequence[Sequence[Usual | None]], left_s: float, until: str, owners: Sequence[int] | None = None
+) -> list[list[Ruling]]:
     """What a night would start, if every step took as long as usual and nothing else took any time.
 
     Args:
         entries: for each entry, in order, its steps that are to run.
         left_s: seconds from the night's start until the deadline.
         until: the deadline in words.
+        owners: whose steps each part has, where an entry has several parts; by default each is an entry of its own.
 
     A step without history starts and counts nothing. Behind a step that does not start, none of its entry does.
     """
     rulings: list[list[Ruling]] = []
-    for steps in entries:
+    halted: dict[int, Ruling] = {}
+    for owner, steps in zip(owners or range(len(entries)), entries, strict=True):
         mine: list[Ruling] = []
         for usual in steps:
-            if mine and not mine[-1].starts:
-                waits = "the step before it is not started" if left_s > 0 else mine[-1].reason
+            before = mine[-1] if mine else halted.get(owner)
+            if before is not None and not before.starts:
+                waits = "the step before it is not started" if left_s > 0 else before.reason
                 mine.append(Ruling(starts=False, reason=waits, left_s=left_s, usual=usual))
                 continue
             mine.append(ruling(left_s, usual, until))
             if mine[-1].starts and usual is not None:
                 left_s -= usual.seconds
         rulings.append(mine)
+        if mine and not mine[-1].starts:
+            halted[owner] = mine[-1]
     return rulings
 
 

@@ -42,10 +42,15 @@ class NotReadyError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Baseline:
-    """Memory after the reset, per probe, in MB, and whether it is proven clean."""
+    """Memory after the reset, per probe, in MB, and whether it is proven clean.
+
+    ``event`` is the number of the `settle.finished` that says so, ``entry`` the entry that it was made for.
+    """
 
     mb: Mapping[str, float]
     proven: bool
+    event: int | None = None
+    entry: int | None = None
 
 
 def why_dirty(outcome: ResetOutcome, settled: SettleFinished, *, can_verify: bool) -> str:
@@ -71,6 +76,7 @@ class EndpointReady:
 
     context: NightContext
     prepared: PreparedEntry
+    settled_event: int | None = attrs.field(default=None, init=False)
 
     def before(self, step: Step) -> Baseline:
         """Reset, settle, cool down and start the server for a step.
@@ -91,7 +97,12 @@ class EndpointReady:
             raise NotReadyError(f"the baseline is not clean: {dirty}", status="skipped", stop_night=policy == "stop")
         self._cooldown()
         self.start_server(step.model or self.prepared.entry.model)
-        return Baseline(mb=settled.baseline_mb, proven=settled.proven)
+        return Baseline(
+            mb=settled.baseline_mb,
+            proven=settled.proven,
+            event=self.settled_event,
+            entry=self.prepared.entry.id,
+        )
 
     def _warn_dirty(self, dirty: str, outcome: ResetOutcome, *, again: bool) -> None:
         then = "the reset is tried once more" if again else f"on_dirty: {self.prepared.spec.on_dirty}"
@@ -182,7 +193,7 @@ class EndpointReady:
             baseline_mb={one.probe: one.final_mb for one in settled},
             probes=tuple(settled),
         )
-        recorder.event(finished, entry=entry)
+        self.settled_event = recorder.event(finished, entry=entry)
         return finished
 
     def _settle_probe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ class EntryOutcome:
     """How an entry ended, and whether the night has to stop because of it.
 
     ``ended`` is how the last attempt of the step ended that was not ok; ``None`` where no attempt was. ``deferred``
-    tells that the deadline left steps of it for another time.
+    tells that the deadline left steps of it for another time; ``baseline`` what its last step's memory stood on.
     """
 
     status: EntryStatus
@@ -46,6 +46,12 @@ class EntryOutcome:
     stop_night: bool = False
     ended: StepStatus | None = None
     deferred: bool = False
+    baseline: Baseline | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether everything ran that was to run in this turn."""
+        return self.status in ("complete", "waiting")
 
 
 def run_entry(
@@ -53,8 +59,15 @@ def run_entry(
     prepared: PreparedEntry,
     decisions: Sequence[StepDecision],
     past: Mapping[str, PastStep],
+    *,
+    steps: Collection[str],
+    warm: Baseline | None = None,
 ) -> EntryOutcome:
     """Run what the decisions say; whatever goes wrong is this entry's recorded failure.
+
+    Args:
+        steps: those of this turn; the decisions' others have theirs later.
+        warm: the baseline of the turn before, whose model is still loaded and is this turn's too: no reset is due.
 
     Raises:
         Interrupted: a signal ends the night; the entry's end is recorded.
@@ -64,7 +77,7 @@ def run_entry(
 
     recorder, entry = context.recorder, prepared.entry.id
     recorder.event(EntryStarted(), entry=entry)
-    run = _EntryRun(context, prepared, decisions, past)
+    run = _EntryRun(context, prepared, decisions, past, steps, warm)
     try:
         outcome = run.steps()
     except JournalError:
@@ -84,7 +97,7 @@ def run_entry(
         outcome = EntryOutcome(status="failed", reason=f"{type(error).__name__}: {error}")
     if outcome.deferred:
         run.defer_rest()
-    else:
+    elif not outcome.good:
         run.skip_rest(outcome)
     context.samples.flush()
     recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason), entry=entry)
@@ -111,6 +124,8 @@ class _EntryRun:
     prepared: PreparedEntry
     decisions: Sequence[StepDecision]
     past: Mapping[str, PastStep]
+    turn: Collection[str]
+    warm: Baseline | None
     baseline: Baseline = attrs.field(factory=lambda: Baseline(mb={}, proven=False), init=False)
     recorded: set[str] = attrs.field(factory=set, init=False)
     current: str | None = attrs.field(default=None, init=False)
@@ -122,11 +137,14 @@ class _EntryRun:
             if not decision.run:
                 before = self._kept(step)
                 continue
+            if step.name not in self.turn:
+                reason = f"{step.name} has its turn later"
+                return EntryOutcome(status="waiting", reason=reason, baseline=self.baseline)
             finished, before = self._tries(step, decision.attempt, before)
             if before is None:
                 reason = f"{step.name}: {finished.reason or finished.status}"
                 return EntryOutcome(status="incomplete", reason=reason, ended=finished.status)
-        return EntryOutcome(status="complete")
+        return EntryOutcome(status="complete", baseline=self.baseline)
 
     def skip_rest(self, outcome: EntryOutcome) -> None:
         """Record every step that was to run and did not.
@@ -175,7 +193,10 @@ class _EntryRun:
     def _try(self, step: Step, number: int, before: Done | None) -> tuple[Attempt, StepFinished]:
         """One attempt, its endpoint made ready where that is due."""
         hold_to(self.context, self.prepared, step.name)
-        if not self.reset_done or step.name in self.prepared.reset_before or self._server_died():
+        warm, self.warm = self.warm, None
+        if warm is not None and not self._server_died():
+            self.baseline, self.reset_done = warm, True
+        elif not self.reset_done or step.name in self.prepared.reset_before or self._server_died():
             self._ready(step)
         self._alive(step)
         hold_to(self.context, self.prepared, step.name)  # all that may have taken minutes
@@ -229,4 +250,5 @@ class _EntryRun:
             identity_parts=parts,
             baseline_mb=self.baseline.mb,
             baseline_proven=self.baseline.proven,
+            baseline_event=self.baseline.event if self.baseline.entry != self.prepared.entry.id else None,
         )

@@ -81,7 +81,7 @@ class Making:
         steps = self._steps(harness, entry) if harness is not None else ()
         if harness is None or reset is None or self.problems:
             return None
-        names = [step.name for step in steps]
+        names, phases = [step.name for step in steps], self.spec.order == "phases"
         more = harness.step_names() if isinstance(harness, NamesSteps) else ()
         possible = tuple(dict.fromkeys([*names, *more]))
         self._known_steps("reset_before", self.written.reset_before or (), possible)
@@ -95,7 +95,8 @@ class Making:
         )
         endpoint = told[0] if told else None
         targets = self._guarded("harness", self.written.harness.name, lambda: harness.targets(entry), "harness")
-        reset_before = frozenset(self.written.reset_before or names[:1])
+        # In phases the second step comes after other entries' steps, so it never finds what its own entry left.
+        reset_before = frozenset([*(self.written.reset_before or names[:1]), *(names[1:2] if phases else ())])
         watched = watched_endpoint(self.written, steps, targets, starts_server=isinstance(reset, StartsServer))
         for fault in watched.faults:
             self._problem(fault.message, fault.remedy, *fault.path)

@@ -115,7 +115,9 @@ def run_night(
             _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
         _start(context, request, works, started)
-        interrupted = wait_for_start(context) or run_all(context, works, request.failures_allowed)
+        interrupted = wait_for_start(context) or run_all(
+            context, works, request.failures_allowed, request.queue.spec.order
+        )
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
 
 
@@ -177,6 +179,7 @@ def _start(context: NightContext, request: NightRequest, works: Sequence[plannin
             only=None if request.only is None else tuple(sorted(request.only)),
             window=request.window.recorded(),
             max_failures=request.failures_allowed,
+            order=queue.spec.order,
             lifted=tuple(work.prepared.entry.id for work in works if work.lifted),
         )
     )

@@ -8,12 +8,15 @@ import attrs
 
 from runq import planning
 from runq.deadline import in_words
+from runq.endpoint_ready import Baseline
 from runq.entry_run import EntryOutcome, pause, run_entry
 from runq.night_context import NightContext
 from runq.opening import summary_error
 from runq.pace import defer
+from runq.phases import Group, Turn, turns
 from runq.retries import FailureRow, RetryPolicy
 from runq_schemas.events import EntryFinished, EntryStarted, NightFinished, NightInterrupted, NightWaiting, StepSkipped
+from runq_schemas.queue import Order
 
 LOOK_EVERY_S = 1.0
 """How often a night that waits for its start looks at the wall clock, which may jump, and shows what is left."""
@@ -43,12 +46,14 @@ def wait_for_start(context: NightContext) -> str | None:
     return None
 
 
-def run_all(context: NightContext, works: Sequence[planning.Work], max_failures: int | None) -> str | None:
+def run_all(
+    context: NightContext, works: Sequence[planning.Work], max_failures: int | None, order: Order
+) -> str | None:
     """Run every entry. Returns the signal's name when one ended the night. Servers are gone afterwards."""
     from runq.processes import Interrupted
 
     interrupted: str | None = None
-    loop = _Loop(context, FailureRow(limit=max_failures))
+    loop = _Loop(context, FailureRow(limit=max_failures), order)
     try:
         loop.run(works)
     except Interrupted as error:
@@ -79,35 +84,37 @@ def write_summary(context: NightContext) -> None:
         )
 
 
-@attrs.frozen
-class _Turn:
-    """An entry whose turn comes, and when its last attempt ended (monotonic; ``None`` before the first)."""
-
-    work: planning.Work
-    ended_s: float | None = None
-
-
 @attrs.define
 class _Loop:
     context: NightContext
     failures: FailureRow
+    order: Order
     stopped: str = attrs.field(default="", init=False)
     hung_up: bool = attrs.field(default=False, init=False)
+    loaded: tuple[Group, Baseline] | None = attrs.field(default=None, init=False)
+    """The group of the turn before, where it ended well, and its baseline: what the next of that group goes on with."""
 
     def run(self, works: Sequence[planning.Work]) -> None:
         """Every entry once, then round after round those that failed and are to be tried again at the end."""
-        turns = [_Turn(work) for work in works if work.runs or work.to_tell]
+        ended_s: dict[int, float] = {}
         made = 0
-        while turns and not self.stopped:
-            turns = self._round(turns, made)
+        while works and not self.stopped:
+            ended_s = self._round(turns(works, self.order, ended_s), made)
             made += 1
             # What comes now has failed before: the row of the round before says nothing about it.
             self.failures = attrs.evolve(self.failures, count=0)
+            works = self._again([work for work in works if work.prepared.entry.id in ended_s])
 
-    def _round(self, turns: Sequence[_Turn], made: int) -> list[_Turn]:
-        """One turn for each; ``made`` retries lie behind them. Returns those that get another one."""
-        again: list[_Turn] = []
-        for turn in turns:
+    def _again(self, works: Sequence[planning.Work]) -> list[planning.Work]:
+        if not works:
+            return []
+        with self.context.recorder.journal.reader() as reader:
+            return [planning.once_more(work, reader, self.context.recorder.night) for work in works]
+
+    def _round(self, chosen: Sequence[Turn], made: int) -> dict[int, float]:
+        """One turn after the other; ``made`` retries lie behind them. Returns the entries that get another round."""
+        again: dict[int, float] = {}
+        for turn in chosen:
             self._between()
             outcome = self._turn(turn, made)
             if outcome is None:
@@ -115,11 +122,11 @@ class _Loop:
             write_summary(self.context)
             policy = RetryPolicy.of(turn.work.prepared.spec)
             if policy.when == "end" and outcome.ended is not None and policy.again(outcome.ended, made):
-                again.append(attrs.evolve(turn, ended_s=self.context.clock()))
+                again[turn.work.prepared.entry.id] = self.context.clock()
             if outcome.stop_night:
                 self._stop(f"on_dirty: stop ended the night: {outcome.reason}")
             elif not outcome.deferred:
-                self.failures = self.failures.after(outcome.status == "complete")
+                self.failures = self.failures.after(outcome.good)
                 if self.failures.too_long:
                     self._stop(f"max_failures ended the night: {self.failures.count} entries in a row failed")
             if self.stopped:
@@ -137,15 +144,20 @@ class _Loop:
             self.hung_up = True
             self.context.recorder.warn("the terminal was closed; the night goes on", "see `runq status`")
 
-    def _turn(self, turn: _Turn, made: int) -> EntryOutcome | None:
-        """Run an entry. ``None`` when nothing of it ran: it is set aside, or the deadline is too near."""
+    def _turn(self, turn: Turn, made: int) -> EntryOutcome | None:
+        """Run a turn. ``None`` when nothing of it ran: it is set aside, or the deadline is too near, or what it builds
+        on is not there.
+        """
         context, work = self.context, turn.work
         if work.to_tell:
             _set_aside(context, work)
             return None
-        if made:
+        if not turn.opens:
             with context.recorder.journal.reader() as reader:
-                work = planning.once_more(work, reader, context.recorder.night)
+                after = planning.after_turn(work, reader, context.recorder.night, turn.steps)
+            if after is None:
+                return None
+            work = after
         steps = [decision.step for decision in work.decisions if decision.run]
         if not context.pace.ruling(work.prepared, steps[0]).starts:
             defer(context, work.prepared, steps)
@@ -154,7 +166,12 @@ class _Loop:
             policy = RetryPolicy.of(work.prepared.spec)
             left_s = turn.ended_s + policy.wait_before(made) - context.clock()
             pause(context, work.prepared, steps[0], policy, made, left_s)
-        return run_entry(context, work.prepared, work.decisions, work.past)
+        warm = self.loaded[1] if self.loaded and self.loaded[0] == turn.group else None
+        self.loaded = None
+        outcome = run_entry(context, work.prepared, work.decisions, work.past, steps=turn.steps, warm=warm)
+        if turn.group is not None and outcome.good and outcome.baseline is not None:
+            self.loaded = (turn.group, outcome.baseline)
+        return outcome
 
     def _stop(self, why: str) -> None:
         self.stopped = why

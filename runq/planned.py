@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from runq.deadline import History, TimeWindow, Usual, forecast, in_words
 from runq.liveness import runner_of
 from runq.logs import one_line
 from runq.pace import history_of
+from runq.phases import turns
 from runq.prepared import PreparedQueue
 from runq.scores import metric_text
 from runq.text import clean_lines, duration, left_text
 from runq_schemas.errors import UsageError
+from runq_schemas.queue import Order
 
 
 def plan_data(
@@ -64,6 +66,7 @@ def plan_data(
         works = planning.fresh(queue, only=only)
     redact = queue.redactor(runs, environ)
     entries = [_entry(work, history, scores) for work in works]
+    order = _order(works, queue.spec.order)
     data = {
         "queue": str(queue.spec.path),
         "queue_sha256": queue.spec.sha256,
@@ -71,7 +74,9 @@ def plan_data(
         "runs": str(runs),
         "night": night if resume else None,
         "max_failures": queue.spec.max_failures,
-        "deadline": _deadline(entries, window, now or datetime.now().astimezone()),
+        "order": queue.spec.order,
+        "turns": order,
+        "deadline": _deadline(entries, order, window, now or datetime.now().astimezone()),
         "entries": entries,
         "plugins": [attrs.asdict(plugin) for plugin in queue.plugins],
     }
@@ -124,7 +129,21 @@ def _entry(work: planning.Work, history: History, scores: Scores) -> dict[str, A
     }
 
 
-def _deadline(entries: list[dict[str, Any]], window: TimeWindow | None, now: datetime) -> dict[str, Any] | None:
+def _order(works: Sequence[planning.Work], order: Order) -> list[dict[str, Any]]:
+    """What runs one after the other: an entry's id, steps of it, and the model that later steps of a phase share."""
+    found: list[dict[str, Any]] = []
+    for turn in turns(works, order):
+        steps = turn.running() if turn.work.runs else []
+        if steps:
+            first = next(step for step in turn.work.prepared.steps if step.name == steps[0])
+            model = first.model.id if turn.group is not None and first.model is not None else None
+            found.append({"entry": turn.work.prepared.entry.id, "steps": steps, "model": model})
+    return found
+
+
+def _deadline(
+    entries: list[dict[str, Any]], order: list[dict[str, Any]], window: TimeWindow | None, now: datetime
+) -> dict[str, Any] | None:
     """What the window comes to; every step of the entries gets its word. ``None`` without a window."""
     recorded = window.recorded() if window else None
     if window is None or recorded is None:
@@ -133,12 +152,15 @@ def _deadline(entries: list[dict[str, Any]], window: TimeWindow | None, now: dat
     if window.until is None:
         return found
     begin = max(now, window.start) if window.start else now
-    running = [[step for step in entry["steps"] if step["run"]] for entry in entries]
+    planned = {(entry["id"], step["name"]): step for entry in entries for step in entry["steps"]}
+    running = [[planned[turn["entry"], name] for name in turn["steps"]] for turn in order]
     usual = [
         [Usual(seconds=step["usual_s"], n=step["usual_n"]) if step["usual_n"] else None for step in steps]
         for steps in running
     ]
-    rulings = forecast(usual, (window.until - begin).total_seconds(), in_words(window.until))
+    rulings = forecast(
+        usual, (window.until - begin).total_seconds(), in_words(window.until), [turn["entry"] for turn in order]
+    )
     for step, one in zip(itertools.chain(*running), itertools.chain(*rulings), strict=True):
         step["late"] = one.reason
         if not one.starts:
@@ -173,6 +195,8 @@ def plan_text(data: Mapping[str, Any]) -> str:
                 total += step["usual_s"] or 0.0
                 unknown += step["usual_s"] is None
         lines += [f"    {name:<15} {text}" for name, text in _settings_text(entry["settings"])]
+    if data["order"] == "phases":
+        lines += _order_text(data["turns"])
     running = sum(1 for entry in data["entries"] for step in entry["steps"] if step["run"])
     lines += ["", f"{len(data['entries'])} entries, {running} steps to run"]
     if total:
@@ -182,6 +206,15 @@ def plan_text(data: Mapping[str, Any]) -> str:
     if data["deadline"]:
         lines += _deadline_text(data["deadline"])
     return clean_lines("\n".join(lines))
+
+
+def _order_text(order: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The phases: the first steps, then those that share a model."""
+    lines: list[str] = []
+    for model, group in itertools.groupby(order, key=lambda turn: turn["model"]):
+        words = ", ".join(f"e{turn['entry']} {' and '.join(turn['steps'])}" for turn in group)
+        lines.append(f"    {words}" + (f", with {one_line(model)} loaded once" if model else ""))
+    return ["", "order: phases", *lines]
 
 
 def _deadline_text(deadline: Mapping[str, Any]) -> list[str]:

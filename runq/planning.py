@@ -143,6 +143,22 @@ def once_more(work: Work, reader: JournalReader, night: str) -> Work:
     return attrs.evolve(work, past=past, decisions=tuple(second_round(steps, past)))
 
 
+def after_turn(work: Work, reader: JournalReader, night: str, steps: Collection[str]) -> Work | None:
+    """The work of an entry whose earlier steps ran in a turn before: of ``steps`` what it runs, of the others nothing.
+
+    Returns:
+        ``None`` when a step before them is not ok: then they are skipped already, or left for another time.
+    """
+    past = _past(reader, night).get(work.prepared.entry.id, {})
+    for decision in work.decisions:
+        if decision.step in steps:
+            break
+        if decision.step not in past or past[decision.step].status != "ok":
+            return None
+    decisions = tuple(d if d.step in steps else attrs.evolve(d, run=False) for d in work.decisions)
+    return attrs.evolve(work, past=past, decisions=decisions)
+
+
 def _works(
     queue: PreparedQueue,
     numbers: list[int],

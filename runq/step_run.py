@@ -33,6 +33,7 @@ class Attempt:
     identity_parts: Mapping[str, Any]
     baseline_mb: Mapping[str, float]
     baseline_proven: bool
+    baseline_event: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -106,6 +107,7 @@ def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt
             stall_timeout_s=prepared.stalls_s[step.name],
             identity=attempt.identity,
             identity_parts=attempt.identity_parts,
+            baseline_event=attempt.baseline_event,
         ),
         **where,
     )

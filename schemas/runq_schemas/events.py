@@ -31,7 +31,7 @@ from runq_schemas.event_parts import (  # noqa: F401
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
 CheckVerdict = Literal["ok", "warn", "fail"]
-EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted", "gave_up"]
+EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted", "gave_up", "waiting"]
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +60,7 @@ class _NightPlan(Event):
     window: Window | None = None
     max_failures: int | None = None
     lifted: tuple[int, ...] = ()
+    order: str = "entries"
 
 
 @attrs.frozen(kw_only=True)
@@ -172,7 +173,10 @@ class CooldownStarted(Event):
 
 @attrs.frozen(kw_only=True)
 class StepStarted(Event):
-    """A step is about to be spawned; on disk before the spawn. ``bundle`` and ``log`` are absolute paths."""
+    """A step is about to be spawned; on disk before the spawn. ``bundle`` and ``log`` are absolute paths;
+    ``baseline_event`` is the number of the ``settle.finished`` that its memory figures stand on, where that is another
+    entry's: in ``order: phases`` steps of one group share a baseline.
+    """
 
     kind: ClassVar[str] = "step.started"
     about: ClassVar[str] = "A step is about to be spawned; on disk before the spawn."
@@ -183,6 +187,7 @@ class StepStarted(Event):
     stall_timeout_s: float | None
     identity: str
     identity_parts: Mapping[str, Any]
+    baseline_event: int | None = None
 
 
 @attrs.frozen(kw_only=True)

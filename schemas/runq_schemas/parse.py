@@ -81,6 +81,7 @@ def parse_queue(text: str | bytes, path: Path) -> QueueSpec:
         path=path,
         sha256=hashlib.sha256(content).hexdigest(),
         entries=entries,
+        order=written.order,
         max_failures=written.max_failures,
         marks=marks,
     )

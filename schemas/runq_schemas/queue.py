@@ -40,6 +40,8 @@ __all__ = [
     "described",
 ]
 
+Order = Literal["entries", "phases"]
+
 OnDirty = Literal["warn", "retry", "skip", "stop"]
 
 RetryOn = Literal["failed", "timeout", "stalled"]
@@ -274,6 +276,13 @@ class QueueFile:
             "More entries, behind `entries`: `models` on `packs` with `configs`; by model, then pack, then config."
         ),
     )
+    order: Order = attrs.field(
+        default="entries",
+        metadata=described(
+            "`entries`: one entry after the other. `phases`: every entry's first step, then the later ones grouped"
+            " by the model that answers, so that a judge is loaded once."
+        ),
+    )
     max_failures: int | None = attrs.field(
         default=None,
         metadata=described("End the night when so many entries in a row were not complete; off if absent.", minimum=1),
@@ -328,6 +337,7 @@ class QueueSpec:
     path: Path
     sha256: str
     entries: tuple[EntrySpec, ...]
+    order: Order = "entries"
     max_failures: int | None = None
     marks: Mapping[DocumentPath, Mark] = attrs.field(factory=dict, repr=False)
 

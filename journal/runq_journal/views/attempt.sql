@@ -78,11 +78,11 @@ LEFT JOIN event AS finished ON finished.id = (
   WHERE other.night = first.night AND other.entry = first.entry AND other.step = first.step
     AND other.kind = 'step.finished' AND other.attempt IS first.attempt
 )
-LEFT JOIN event AS settled ON settled.id = (
+LEFT JOIN event AS settled ON settled.id = coalesce(json_extract(started.data, '$.baseline_event'), (
   SELECT max(other.id) FROM event AS other
   WHERE other.kind = 'settle.finished' AND other.night = first.night AND other.entry = first.entry
     AND other.id < first.id
-)
+))
 WHERE first.kind IN ('step.started', 'step.finished')
   AND first.id = (
     SELECT min(+other.id) FROM event AS other

@@ -1,4 +1,5 @@
--- What each attempt needed in memory, by probe: its peak minus the latest baseline before it.
+-- What each attempt needed in memory, by probe: its peak minus the latest baseline before it, which with `order: phases`
+-- may be that of another entry whose step used the same model.
 -- It includes what the harness itself holds.
 --
 -- Columns:
@@ -38,9 +39,14 @@ SELECT
   finished.id AS event
 FROM event AS finished
 JOIN json_each(finished.data, '$.peak_mb') AS peak
-LEFT JOIN event AS settled ON settled.id = (
+LEFT JOIN event AS started ON started.id = (
+  SELECT max(+other.id) FROM event AS other
+  WHERE other.night = finished.night AND other.entry = finished.entry AND other.step = finished.step
+    AND other.kind = 'step.started' AND other.attempt = finished.attempt
+)
+LEFT JOIN event AS settled ON settled.id = coalesce(json_extract(started.data, '$.baseline_event'), (
   SELECT max(other.id) FROM event AS other
   WHERE other.kind = 'settle.finished' AND other.night = finished.night AND other.entry = finished.entry
     AND other.id < finished.id
-)
+))
 WHERE finished.kind = 'step.finished';
