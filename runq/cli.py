@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 EPILOG = """
 \b
 A first night:
+  runq init                 write queue.yaml from what your servers offer
   runq plan queue.yaml      what would run, every setting resolved
   runq check queue.yaml     load and ask every model once, before the first real night
   runq night queue.yaml     run it; Ctrl-C stops, --resume goes on

@@ -99,7 +99,8 @@ def _harness(name: str | None, pack: str | None, path: Path) -> Harness | None:
         return None
     if name in (None, STARTER):
         return Harness(name=STARTER, pack=pack or STARTER_PACK)
-    return Harness(name=str(name), pack=pack)
+    # Inspect's harness reads packs of touchstone's format, which the starter's questions have.
+    return Harness(name=str(name), pack=pack or (STARTER_PACK if name == "inspect" else None))
 
 
 def _chooser(models: tuple[str, ...], offered: Sequence[Candidate], *, yes: bool) -> Choose:

@@ -23,6 +23,9 @@ from runq_schemas.scalar import to_json
 
 GONE = "# runq init: its server does not list this model any more"
 
+_BREAK = re.compile(r"\r\n|\r|\n")
+"""What ends a line in YAML; `str.splitlines` knows more, which may stand in a text."""
+
 _ITEM = re.compile(r"\s*-(\s|$)")
 
 
@@ -45,7 +48,7 @@ class QueueText:
         self.spec = parse_queue(self.text, self.path)
         data = read_document(self.text, self.path.name).data
         self.data = {key: to_json(data[key]) for key in ("defaults", "entries") if key in data}
-        self.lines = self.text.splitlines()
+        self.lines = _BREAK.split(self.text.removesuffix("\n").removesuffix("\r"))
 
     def joined(self) -> str:
         """The text as it is now, with the line ends it came with."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import stat
 import subprocess
 import sys
@@ -308,6 +310,39 @@ def test_a_file_of_windows_keeps_its_line_ends(runq: Any, folder: Path, router: 
     raw = path.read_bytes()
     assert b"id: c" not in raw and b"- model: c " in raw
     assert raw.count(b"\n") == raw.count(b"\r\n")
+
+
+def test_a_character_that_only_python_takes_for_a_line_end_stays(
+    runq: Any, folder: Path, router: Any, models: dict[str, int]
+) -> None:
+    runq("init", "--yes", "--url", router.url)
+    path = folder / "queue.yaml"
+    mine = '  env: { A: "one\u2028line of mine" }\n'
+    path.write_text(path.read_text().replace("defaults:\n", f"defaults:\n{mine}", 1), encoding="utf-8")
+    models["c"] = 1
+    assert runq("init", "--yes", "--url", router.url).code == 0
+    assert ids(path)[-1] == "c" and mine in path.read_bytes().decode()
+
+
+def test_at_a_terminal_it_asks(folder: Path, router: Any) -> None:
+    terminal, ours = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "runq", "init", "--url", router.url],
+        cwd=folder,
+        stdin=ours,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(terminal, b"7\n2\n")
+    out, err = process.communicate(timeout=60)
+    os.close(terminal)
+    os.close(ours)
+    assert process.returncode == 0, err
+    assert "  1  a-Q4_K_M  1.0 GB, Q4_K_M, llama.cpp\n  2  b-Q8_0    4.0 GB, Q8_0, llama.cpp\n" in err
+    assert "'7' is not one of 1 to 2" in err
+    assert ids(folder / "queue.yaml") == ["b-Q8_0"]
+    assert ". a-Q4_K_M                left out; add it with --models" in out.splitlines()
 
 
 # --- rules ------------------------------------------------------------------------------------------------------
