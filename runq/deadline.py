@@ -22,6 +22,9 @@ _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _LONGEST_DAYS = 366
 
+BEHIND = "the step before it is not started"
+"""Why a step does not start that would fit by itself."""
+
 
 @attrs.frozen(kw_only=True)
 class Usual:
@@ -196,7 +199,7 @@ def forecast(
         for usual in steps:
             before = mine[-1] if mine else halted.get(owner)
             if before is not None and not before.starts:
-                waits = "the step before it is not started" if left_s > 0 else before.reason
+                waits = BEHIND if left_s > 0 else before.reason
                 mine.append(Ruling(starts=False, reason=waits, left_s=left_s, usual=usual))
                 continue
             mine.append(ruling(left_s, usual, until))

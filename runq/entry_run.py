@@ -88,6 +88,7 @@ def run_entry(
         raise
     except Deferred as error:
         outcome = EntryOutcome(status="incomplete", reason=error.reason, deferred=True)
+        run.defer_rest(error.reason)
     except NotReadyError as error:
         status: EntryStatus = "skipped" if error.status == "skipped" else "failed"
         outcome = EntryOutcome(status=status, reason=error.reason, stop_night=error.stop_night)
@@ -95,9 +96,7 @@ def run_entry(
         outcome = EntryOutcome(status="failed", reason=error.message)
     except (Exception, SystemExit) as error:  # never propagate out of an entry: it costs itself, not the night
         outcome = EntryOutcome(status="failed", reason=f"{type(error).__name__}: {error}")
-    if outcome.deferred:
-        run.defer_rest()
-    elif not outcome.good:
+    if not outcome.good and not outcome.deferred:
         run.skip_rest(outcome)
     context.samples.flush()
     recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason), entry=entry)
@@ -164,10 +163,10 @@ class _EntryRun:
             raise RunqError(f"the journal does not say where {step.name} ran")
         return Done(identity=last.identity, bundle=Path(last.bundle), outputs=last.outputs)
 
-    def defer_rest(self) -> None:
+    def defer_rest(self, reason: str) -> None:
         """Record every step that the deadline leaves for another time."""
         names = [d.step for d in self.decisions if d.run]
-        defer(self.context, self.prepared, names[names.index(self.current or names[0]) :])
+        defer(self.context, self.prepared, names[names.index(self.current or names[0]) :], reason)
 
     def _tries(self, step: Step, first: int, before: Done | None) -> tuple[StepFinished, Done | None]:
         """A step and its retries. Returns the last attempt, and what the next step builds on if it is ok."""
@@ -188,7 +187,9 @@ class _EntryRun:
             if policy.when != "now" or not policy.again(finished.status, made):
                 return finished, None
             made += 1
-            pause(self.context, self.prepared, step.name, policy, made, policy.wait_before(made))
+            wait_s = policy.wait_before(made)
+            hold_to(self.context, self.prepared, step.name, after_s=wait_s)
+            pause(self.context, self.prepared, step.name, policy, made, wait_s)
 
     def _try(self, step: Step, number: int, before: Done | None) -> tuple[Attempt, StepFinished]:
         """One attempt, its endpoint made ready where that is due."""

@@ -159,13 +159,14 @@ class _Loop:
                 return None
             work = after
         steps = [decision.step for decision in work.decisions if decision.run]
-        if not context.pace.ruling(work.prepared, steps[0]).starts:
-            defer(context, work.prepared, steps)
-            return None
+        policy, left_s = RetryPolicy.of(work.prepared.spec), 0.0
         if made and turn.ended_s is not None:
-            policy = RetryPolicy.of(work.prepared.spec)
-            left_s = turn.ended_s + policy.wait_before(made) - context.clock()
-            pause(context, work.prepared, steps[0], policy, made, left_s)
+            left_s = max(0.0, turn.ended_s + policy.wait_before(made) - context.clock())
+        found = context.pace.ruling(work.prepared, steps[0], after_s=left_s)
+        if not found.starts:
+            defer(context, work.prepared, steps, found.reason)
+            return None
+        pause(context, work.prepared, steps[0], policy, made, left_s)
         warm = self.loaded[1] if self.loaded and self.loaded[0] == turn.group else None
         self.loaded = None
         outcome = run_entry(context, work.prepared, work.decisions, work.past, steps=turn.steps, warm=warm)

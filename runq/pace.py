@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from runq.deadline import History, Ruling, TimeWindow, Usual, in_words, ruling
+from runq.deadline import BEHIND, History, Ruling, TimeWindow, Usual, in_words, ruling
 from runq_schemas.events import StepDeferred
 
 if TYPE_CHECKING:
@@ -50,12 +50,15 @@ class Pace:
         """How long a step of an entry usually takes."""
         return self.history.get((step, prepared.spec.model.id, prepared.spec.pack or ""))
 
-    def ruling(self, prepared: PreparedEntry, step: str) -> Ruling:
-        """Whether a step may start now."""
+    def ruling(self, prepared: PreparedEntry, step: str, *, after_s: float = 0.0) -> Ruling:
+        """Whether a step may start now, or when so many seconds have been waited."""
         left_s = self.left_s()
         if left_s is None or self.window.until is None:
             return Ruling(starts=True)
-        return ruling(left_s, self.usual(prepared, step), in_words(self.window.until))
+        usual, until = self.usual(prepared, step), in_words(self.window.until)
+        if 0 < left_s <= after_s:
+            return Ruling(starts=False, reason=f"its retry would come after the deadline {until}", usual=usual)
+        return ruling(left_s - max(0.0, after_s), usual, until)
 
     def over(self) -> bool:
         """Whether a step that runs has to end now."""
@@ -63,15 +66,15 @@ class Pace:
         return self.window.hard and left_s is not None and left_s <= 0
 
 
-def hold_to(context: NightContext, prepared: PreparedEntry, step: str) -> None:
-    """Let a step start, or not.
+def hold_to(context: NightContext, prepared: PreparedEntry, step: str, *, after_s: float = 0.0) -> None:
+    """Let a step start, or not; ``after_s`` seconds are still to be waited.
 
     Raises:
         Deferred: by its history it would not end before the deadline, or that has passed.
     """
-    found = context.pace.ruling(prepared, step)
+    found = context.pace.ruling(prepared, step, after_s=after_s)
     if not found.starts:
-        raise Deferred(f"{step}: {found.reason}")
+        raise Deferred(found.reason)
     where = (prepared.entry.id, step)
     if found.blind and where not in context.warned_blind:
         context.warned_blind.add(where)
@@ -85,29 +88,20 @@ def hold_to(context: NightContext, prepared: PreparedEntry, step: str) -> None:
         )
 
 
-def defer(context: NightContext, prepared: PreparedEntry, steps: Sequence[str]) -> None:
-    """Record that the deadline leaves these steps of an entry for another time."""
+def defer(context: NightContext, prepared: PreparedEntry, steps: Sequence[str], reason: str) -> None:
+    """Record that the deadline leaves these steps of an entry for another time, the first one for this reason."""
     until, left_s = context.pace.window.until, context.pace.left_s()
     if until is None or left_s is None:
         return
-    first: Ruling | None = None
-    for step in steps:
+    for number, step in enumerate(steps):
         usual = context.pace.usual(prepared, step)
-        mine = ruling(left_s, usual, in_words(until))
-        # The first one decided; behind a step that does not start no other of its entry does.
-        reason = mine.reason or ("the step before it is not started" if first else "the deadline came while it ran")
-        first = first or mine
-        context.recorder.event(
-            StepDeferred(
-                reason=reason,
-                until=until.isoformat(timespec="seconds"),
-                left_s=round(left_s, 3),
-                usual_s=usual.seconds if usual else None,
-                usual_n=usual.n if usual else 0,
-            ),
-            entry=prepared.entry.id,
-            step=step,
+        if number:  # behind a step that does not start, no other of its entry does
+            reason = ruling(left_s, None, in_words(until)).reason or BEHIND
+        event = StepDeferred(
+            reason=reason,
+            until=until.isoformat(timespec="seconds"),
+            left_s=round(left_s, 3),
+            usual_s=usual.seconds if usual else None,
+            usual_n=usual.n if usual else 0,
         )
-
-
-__all__ = ["Deferred", "Pace", "defer", "history_of", "hold_to"]
+        context.recorder.event(event, entry=prepared.entry.id, step=step)

@@ -218,7 +218,8 @@ def _order_text(order: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _deadline_text(deadline: Mapping[str, Any]) -> list[str]:
-    start, until = (deadline[name] and deadline[name][:16].replace("T", " ") for name in ("start_at", "until"))
+    moments = (deadline[name] for name in ("start_at", "until"))
+    start, until = (moment and in_words(datetime.fromisoformat(moment)) for moment in moments)
     lines = [f"starts at {start}"] if start else []
     if until:
         hard = ", and ends a step that still runs then" if deadline["hard"] else ""

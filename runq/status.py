@@ -13,6 +13,7 @@ from runq.logs import one_line
 from runq.replay import chosen_night
 from runq.resume_command import resume_command
 from runq.scores import first_metrics, metric_text
+from runq.summary_left import left_in_short
 from runq.text import clean_lines, duration
 from runq_journal.reader import JournalReader
 
@@ -87,6 +88,10 @@ def status_text(data: Mapping[str, Any]) -> str:
             lines.append(f"      {one_line(entry['reason'])}")
     if data["state"] == "running" and data["now"]:
         lines += ["", f"now: {_now_text(data['now'])}"]
+    if data["stopped"]:
+        lines += ["", one_line(data["stopped"])]
+    if data["left"]:
+        lines += ["", f"left for another time: {left_in_short(data)}"]
     if data["warnings"]:
         count, last = len(data["warnings"]), one_line(data["warnings"][-1]["message"])
         lines += ["", f"1 warning: {last}" if count == 1 else f"{count} warnings, the last: {last}"]

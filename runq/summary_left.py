@@ -9,18 +9,24 @@ from runq.markdown import escaped
 from runq.text import duration, left_text
 
 
+def left_in_short(summary: Mapping[str, Any]) -> str:
+    """How many steps the deadline left, and how long they need; empty when it left none."""
+    left = summary["left"]
+    seconds, unknown = sum(one["usual_s"] or 0.0 for one in left), sum(one["usual_s"] is None for one in left)
+    return left_text(len(left), seconds, unknown) if left else ""
+
+
 def left_lines(summary: Mapping[str, Any]) -> list[str]:
     """Why the night ended early, and what the deadline left; nothing where neither happened."""
     lines = ["", f"The night ended early: {escaped(summary['stopped'])}."] if summary["stopped"] else []
     left = summary["left"]
     if not left:
         return lines
-    seconds, unknown = sum(one["usual_s"] or 0.0 for one in left), sum(one["usual_s"] is None for one in left)
     lines += [
         "",
         "## Left for another time",
         "",
-        f"{left_text(len(left), seconds, unknown)}.",
+        f"{left_in_short(summary)}.",
         "",
         "| # | model | pack | step | usually | why |",
         f"|{' --- |' * 6}",

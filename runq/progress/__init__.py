@@ -58,6 +58,7 @@ def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, ear
     from rich.text import Text
 
     from runq.logs import one_line
+    from runq.summary_left import left_in_short
 
     console = Console(stderr=True)
     if not ran:
@@ -85,6 +86,8 @@ def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, ear
     if any(e["model_delta_mb"] is not None and not e["baseline_proven"] for e in summary["entries"]):
         console.print("* the baseline is not proven", highlight=False)
     lines = [f"e{entry['id']}: {one_line(entry['reason'])}" for entry in summary["entries"] if entry["reason"]]
+    if summary["left"]:
+        lines.append(f"left for another time: {left_in_short(summary)}")
     lines += [
         f"{summary['complete']} of {summary['total']} entries complete",
         f"summary  {folder / 'summary.md'}",

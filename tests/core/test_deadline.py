@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runq.deadline import TimeWindow, Usual, forecast, moment, ruling, seconds_of, time_window
+from runq.pace import Pace
 from runq.text import left_text
 from runq_schemas.errors import UsageError
 
@@ -182,3 +183,18 @@ def test_a_forecast_goes_on_with_what_still_fits() -> None:
 )
 def test_what_was_left_in_words(steps: int, seconds: float, unknown: int, expected: str) -> None:
     assert left_text(steps, seconds, unknown) == expected
+
+
+def test_the_wall_clock_decides_whatever_it_does() -> None:
+    clock = {"now": EVENING.astimezone(UTC)}
+    deadline = window(until="07:00", hard=True)
+    pace = Pace(window=deadline, now=lambda: clock["now"])
+    assert (pace.left_s(), pace.over()) == (8.5 * 3600, False)
+    clock["now"] += timedelta(hours=8)  # the machine slept
+    assert (pace.left_s(), pace.over()) == (1800.0, False)
+    clock["now"] += timedelta(hours=1)  # the clock was wrong, and is put right
+    assert (pace.left_s(), pace.over()) == (-1800.0, True)
+    clock["now"] -= timedelta(hours=1)
+    assert (pace.left_s(), pace.over()) == (1800.0, False)
+    assert Pace(window=window(until="07:00"), now=lambda: EVENING + timedelta(days=1)).over() is False  # not --hard
+    assert Pace().left_s() is None and Pace().over() is False

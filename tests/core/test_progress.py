@@ -495,7 +495,7 @@ def ended(**changes: Any) -> dict[str, Any]:
         "baseline_proven": True,
         "reason": "judge: it exited with 3",
     }
-    return {"night": "2026-09-01_220000", "complete": 0, "total": 1, "entries": [{**entry, **changes}]}
+    return {"night": "2026-09-01_220000", "complete": 0, "total": 1, "left": [], "entries": [{**entry, **changes}]}
 
 
 def closed(summary: dict[str, Any], capsys: pytest.CaptureFixture[str], **changes: Any) -> str:

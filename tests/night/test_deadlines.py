@@ -46,7 +46,8 @@ def test_a_deadline_in_the_past_starts_nothing_and_says_how_long_it_would_take(w
     assert all(one["usual_s"] > 0 and one["reason"].endswith("has passed") for one in shop.summary()["left"])
     assert [e["status"] for e in shop.summary()["entries"]] == ["pending"] * 2
     assert "## Left for another time" in shop.markdown() and "4 steps, which need about" in shop.markdown()
-    assert "left for another time" in result.stderr
+    assert "left for another time: 4 steps, which need about" in result.stderr
+    assert "left for another time: 4 steps, which need about" in shop.runq("status").stdout
     assert replayed(shop)
 
     assert shop.night("--resume").returncode == 0  # without a deadline
@@ -98,6 +99,22 @@ def test_hard_ends_a_step_at_the_deadline(workshop):
     assert left(shop) == [(0, "work"), (1, "work")]
     assert [e["eval_status"] for e in shop.summary()["entries"]] == ["pending", "pending"]
     assert shop.marked_processes() == []
+
+
+def test_a_retry_that_would_come_after_the_deadline_is_not_waited_for(workshop):
+    shop = workshop
+    for when in ("now", "end"):
+        shop.commands(
+            ["a"],
+            {"work": "sys.exit(1)"},
+            defaults=f'reset_command: ""\nretries: 1\nretry_wait_s: 600\nretry_when: {when}',
+        )
+        began = time.monotonic()
+        assert shop.night("--for", "5m").returncode == 1
+        assert time.monotonic() - began < 60
+        (one,) = shop.summary()["left"]
+        assert one["reason"].startswith("its retry would come after the deadline ")
+        assert shop.summary()["entries"][0]["status"] == "failed"
 
 
 def test_a_night_waits_for_its_start_with_its_locks_and_can_be_interrupted(workshop):

@@ -288,8 +288,8 @@ def test_a_runner_killed_before_it_could_end_the_night_is_given_its_end(touchsto
     shop = touchstone_queue
     die = """
 import os, signal
-import runq.night
-runq.night.NightFinished = lambda **_: os.kill(os.getpid(), signal.SIGKILL)
+import runq.night_loop
+runq.night_loop.NightFinished = lambda **_: os.kill(os.getpid(), signal.SIGKILL)
 """
     assert shop.night("--only", "e2", code=die).returncode == -signal.SIGKILL
     assert shop.summary()["state"] == "running"
