@@ -242,6 +242,14 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
         (ev.CheckFinished(failed=2), "check finished: 2 failed"),
         (ev.CheckFinished(failed=0, interrupted="SIGINT"), "check interrupted: SIGINT"),
     ],
+    "import.finished": [
+        (
+            ev.Imported(
+                source="touchstone", path="/s.json", sha256="ab", measured_at="2026-09-01T20:00:00Z", entries=()
+            ),
+            None,
+        ),
+    ],
 }
 """Every kind of event and what it says; ``None``: nothing that is worth a line."""
 

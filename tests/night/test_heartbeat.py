@@ -37,9 +37,9 @@ def host(workshop):
     process.wait()
 
 
-def queue(shop, models, script, restart=None, more=""):
-    beat = f"heartbeat: {{ url: {shop.env['URL']}, every_s: 0.4, timeout_s: 0.4, failures: 2 }}"
-    lines = ["reset: { backend: command, command: 'true' }", beat, *more.splitlines()]
+def queue(shop, models, script, restart=None, every_s=0.5):
+    beat = f"heartbeat: {{ url: {shop.env['URL']}, every_s: {every_s}, timeout_s: 1, failures: 2 }}"
+    lines = ["reset: { backend: command, command: 'true' }", beat]
     if restart:
         lines.append(f"restart_command: {restart.replace('{python}', sys.executable)}")
     shop.commands(models, {"work": TALK + script}, defaults="\n".join(lines))
@@ -101,8 +101,8 @@ def test_a_dead_endpoint_costs_the_entry_before_anything_runs(workshop, host):
 
 def test_a_step_that_writes_is_alive_however_deaf_its_endpoint_is_to_others(workshop, host):
     shop = workshop
-    busy = "mood('deaf')\nfor n in range(25):\n    print(n, flush=True)\n    time.sleep(0.1)\ndone()"
-    queue(shop, ["a"], busy)
+    busy = "mood('deaf')\nfor n in range(60):\n    print(n, flush=True)\n    time.sleep(0.1)\ndone()"
+    queue(shop, ["a"], busy, every_s=2)  # the step takes three times as long
     assert shop.night().returncode == 0
     assert (host / "asked").read_text() == "1\n"  # before the step, and not beside it
     assert shop.events("endpoint.dead") == []
