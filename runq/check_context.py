@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
 from runq.night_context import NightContext
 from runq.processes import Interrupted, Stopper
-from runq.processes.interrupts import wait_readable
+from runq.processes.interrupts import JobSignals, wait_readable
 
 
 @attrs.define(kw_only=True)
@@ -47,6 +48,23 @@ class UntilKilled:
     def wakeup_fd(self) -> int | None:
         """Becomes readable when a signal arrives."""
         return self.stopper.wakeup_fd
+
+    @property
+    def job_signals(self) -> JobSignals:
+        """What Ctrl-Z and its end have come to so far."""
+        return self.stopper.job_signals
+
+    def attend(self, look: Callable[[], None] | None) -> None:
+        """Have ``look`` called whenever whoever waits wakes up."""
+        self.stopper.attend(look)
+
+    def request(self, name: str) -> None:
+        """Ask to stop."""
+        self.stopper.request(name)
+
+    def wake(self) -> None:
+        """End whatever wait goes on."""
+        self.stopper.wake()
 
     def drain(self) -> None:
         """Make ``wakeup_fd`` unreadable again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq.attempt_bundle import Done, attempt_bundle
+from runq.attention import Skipped
 from runq.endpoint_alive import can_restart, restart, why_dead
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
 from runq.identity import identity_of, step_parts
@@ -38,7 +39,8 @@ class EntryOutcome:
     """How an entry ended, and whether the night has to stop because of it.
 
     ``ended`` is how the last attempt of the step ended that was not ok; ``None`` where no attempt was. ``deferred``
-    tells that the deadline left steps of it for another time; ``baseline`` what its last step's memory stood on.
+    tells that the deadline left steps of it for another time, ``by_user`` that somebody asked to skip it; ``baseline``
+    what its last step's memory stood on.
     """
 
     status: EntryStatus
@@ -46,6 +48,7 @@ class EntryOutcome:
     stop_night: bool = False
     ended: StepStatus | None = None
     deferred: bool = False
+    by_user: bool = False
     baseline: Baseline | None = None
 
     @property
@@ -77,6 +80,7 @@ def run_entry(
 
     recorder, entry = context.recorder, prepared.entry.id
     recorder.event(EntryStarted(), entry=entry)
+    context.attention.entry = entry
     run = _EntryRun(context, prepared, decisions, past, steps, warm)
     try:
         outcome = run.steps()
@@ -89,6 +93,8 @@ def run_entry(
     except Deferred as error:
         outcome = EntryOutcome(status="incomplete", reason=error.reason, deferred=True)
         run.defer_rest(error.reason)
+    except Skipped as error:
+        outcome = EntryOutcome(status="skipped", reason=error.reason, by_user=True)
     except NotReadyError as error:
         status: EntryStatus = "skipped" if error.status == "skipped" else "failed"
         outcome = EntryOutcome(status=status, reason=error.reason, stop_night=error.stop_night)
@@ -96,6 +102,8 @@ def run_entry(
         outcome = EntryOutcome(status="failed", reason=error.message)
     except (Exception, SystemExit) as error:  # never propagate out of an entry: it costs itself, not the night
         outcome = EntryOutcome(status="failed", reason=f"{type(error).__name__}: {error}")
+    finally:
+        context.attention.left_entry()
     if not outcome.good and not outcome.deferred:
         run.skip_rest(outcome)
     context.samples.flush()
@@ -110,11 +118,12 @@ def pause(
 
     Raises:
         Interrupted: a signal ends the night.
+        Skipped: somebody wants no further try.
     """
     if seconds > 0:
         event = RetryWaiting(number=number, of=policy.retries, seconds=round(seconds, 3))
         context.recorder.event(event, entry=prepared.entry.id, step=step)
-        context.interrupts.sleep(seconds)
+        context.attention.idle(seconds)
 
 
 @attrs.define
@@ -176,6 +185,9 @@ class _EntryRun:
             self.context.interrupts.check()  # a signal that came as the step before ended starts no other
             attempt, finished = self._try(step, number, before)
             number += 1
+            if finished.status == "interrupted" and self.context.attention.skip_by is not None:
+                self.recorded.discard(step.name)  # the last word on it is that it was skipped
+                self.context.attention.gate()
             if finished.status == "ok":
                 return finished, Done(identity=attempt.identity, bundle=attempt.bundle, outputs=finished.outputs)
             self.context.interrupts.check()
@@ -193,17 +205,29 @@ class _EntryRun:
 
     def _try(self, step: Step, number: int, before: Done | None) -> tuple[Attempt, StepFinished]:
         """One attempt, its endpoint made ready where that is due."""
-        hold_to(self.context, self.prepared, step.name)
+        attention = self.context.attention
         warm, self.warm = self.warm, None
-        if warm is not None and not self._server_died():
-            self.baseline, self.reset_done = warm, True
-        elif not self.reset_done or step.name in self.prepared.reset_before or self._server_died():
-            self._ready(step)
-        self._alive(step)
-        hold_to(self.context, self.prepared, step.name)  # all that may have taken minutes
+        due = step.name in self.prepared.reset_before
+        while True:
+            # Who pauses a night wants the machine, and may have loaded anything meanwhile.
+            paused = attention.gate()
+            hold_to(self.context, self.prepared, step.name)
+            if warm is not None and not paused and not self._server_died():
+                self.baseline, self.reset_done = warm, True
+            elif due or paused or not self.reset_done or self._server_died():
+                self._ready(step)
+            warm, due = None, False
+            self._alive(step)
+            hold_to(self.context, self.prepared, step.name)  # all that may have taken minutes
+            if not attention.waits:
+                break
         attempt = self._attempt(step, number, before)
         self.recorded.add(step.name)
-        return attempt, run_attempt(self.context, self.prepared, attempt)
+        attention.step = step.name
+        try:
+            return attempt, run_attempt(self.context, self.prepared, attempt)
+        finally:
+            attention.step = None
 
     def _ready(self, step: Step) -> None:
         self.baseline = EndpointReady(self.context, self.prepared).before(step)

@@ -249,6 +249,10 @@ class Heart:
                 self._question = _Question(self._beat)
         return not self.pulse.dead
 
+    def wake(self, now: float) -> None:
+        """The machine slept: ask at the next beat, whatever the step has written before."""
+        self.pulse = attrs.evolve(self.pulse, since=now - self._beat.every_s, seen=self._activity(), asked=None)
+
     def stop(self) -> None:
         """The step has ended."""
         if self._question is not None:

@@ -22,13 +22,17 @@ _PORTS = {"http": 80, "https": 443}
 
 @attrs.frozen(kw_only=True)
 class Holder:
-    """Who holds a lock. ``created_at`` is the process's creation time (Unix seconds)."""
+    """Who holds a lock. ``created_at`` is the process's creation time (Unix seconds).
+
+    ``control`` is the path of the socket over which it can be asked; empty where there is none.
+    """
 
     pid: int
     created_at: float
     since: str
     queue: str
     journal: str
+    control: str = ""
 
     def alive(self) -> bool:
         """Whether that very process still runs."""
@@ -89,6 +93,20 @@ def holder_of(lock: Path) -> Holder | None:
     except (OSError, ValueError, TypeError):
         return None
     return holder if holder.alive() else None
+
+
+def tell_control(journal: Path, control: str) -> None:
+    """Write into the journal lock's record, which is ours, where we can be asked.
+
+    Raises:
+        OSError: it cannot be written; the record stands as it was.
+    """
+    record = _holder_path(journal_lock_path(journal))
+    data = json.loads(record.read_text(encoding="utf-8"))
+    part = record.with_name(record.name + ".part")
+    part.touch(mode=0o600)
+    part.write_text(json.dumps({**data, "control": control}), encoding="utf-8")
+    part.replace(record)  # whole or not at all: others read it at any time
 
 
 def _holder_path(lock: Path) -> Path:
@@ -172,9 +190,11 @@ def _locked(path: Path, what: str) -> LockedError:
             f"{what} is in use by another night",
             remedy="wait for it to end, or end it; `runq status` shows it",
         )
+    runs = Path(other.journal).parent
+    end = f"`runq stop --runs {runs}`" if other.control else f"`kill {other.pid}`"
     return LockedError(
         f"{what} is in use by another night: pid {other.pid}, since {other.since}, queue {other.queue}",
-        remedy=f"wait for it, or end it with `kill {other.pid}`; `runq status --runs {Path(other.journal).parent}`",
+        remedy=f"wait for it, or end it with {end}; `runq status --runs {runs}`",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from runq import paths, planning
+from runq import paths, planning, suspend
 from runq.deadline import TimeWindow
 from runq.host import this_host, versions
 from runq.night_context import GRACE_S, NightContext
@@ -25,6 +24,7 @@ from runq_schemas.events import NightResumed, NightStarted
 
 if TYPE_CHECKING:
     from runq.processes import Stopper
+    from runq.suspend import MachineClock
     from runq_journal.journal import Journal
 
 
@@ -84,11 +84,14 @@ def run_night(
     *,
     interrupts: Stopper,
     observer: Observer | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    machine: MachineClock | None = None,
     now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
     grace_s: float = GRACE_S,
 ) -> NightResult:
     """Run or resume a night.
+
+    Args:
+        machine: the machine's time; its own by default.
 
     Raises:
         LockedError: another night holds the journal or an endpoint.
@@ -97,6 +100,8 @@ def run_night(
     """
     from runq.processes import boot_id
 
+    machine = machine or suspend.machine_clock()
+    work = suspend.WorkClock(machine.awake)
     _refuse(request, request.runs / paths.JOURNAL_NAME)
     started = now()
     with opened_journal(request.queue, request.runs, started, interrupts) as journal:
@@ -105,7 +110,7 @@ def run_night(
         context = NightContext(
             recorder=recorder,
             interrupts=interrupts,
-            clock=clock,
+            clock=work,
             boot_id=boot_id(),
             runs=request.runs,
             grace_s=grace_s,
@@ -115,9 +120,10 @@ def run_night(
             _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
         _start(context, request, works, started)
-        interrupted = wait_for_start(context) or run_all(
-            context, works, request.failures_allowed, request.queue.spec.order
-        )
+        with context.attention.attending(journal.path, work, machine):
+            interrupted = wait_for_start(context) or run_all(
+                context, works, request.failures_allowed, request.queue.spec.order
+            )
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
 
 

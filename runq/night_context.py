@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq import paths
+from runq.attention import Attention
 from runq.pace import Pace
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
@@ -47,6 +48,11 @@ class NightContext:
     restarted: set[int] = attrs.field(factory=set, init=False)
     servers: NightServers = attrs.field(init=False)
     samples: SampleBatch = attrs.field(init=False)
+    attention: Attention = attrs.field(init=False)
+
+    @attention.default
+    def _nothing_noticed_yet(self) -> Attention:
+        return Attention(self.recorder, self.interrupts)
 
     @samples.default
     def _no_sample_yet(self) -> SampleBatch:

@@ -38,7 +38,7 @@ def wait_for_start(context: NightContext) -> str | None:
     try:
         while (left_s := (start - context.pace.now()).total_seconds()) > 0:
             context.recorder.waiting(in_words(start), left_s)
-            context.interrupts.sleep(min(left_s, LOOK_EVERY_S))
+            context.attention.idle(min(left_s, LOOK_EVERY_S))
     except Interrupted as error:
         context.recorder.event(NightInterrupted(reason=str(error)))
         write_summary(context)
@@ -90,7 +90,6 @@ class _Loop:
     failures: FailureRow
     order: Order
     stopped: str = attrs.field(default="", init=False)
-    hung_up: bool = attrs.field(default=False, init=False)
     loaded: tuple[Group, Baseline] | None = attrs.field(default=None, init=False)
     """The group of the turn before, where it ended well, and its baseline: what the next of that group goes on with."""
 
@@ -115,7 +114,8 @@ class _Loop:
         """One turn after the other; ``made`` retries lie behind them. Returns the entries that get another round."""
         again: dict[int, float] = {}
         for turn in chosen:
-            self._between()
+            if self.context.attention.gate():
+                self.loaded = None
             outcome = self._turn(turn, made)
             if outcome is None:
                 continue
@@ -125,24 +125,13 @@ class _Loop:
                 again[turn.work.prepared.entry.id] = self.context.clock()
             if outcome.stop_night:
                 self._stop(f"on_dirty: stop ended the night: {outcome.reason}")
-            elif not outcome.deferred:
+            elif not outcome.deferred and not outcome.by_user:
                 self.failures = self.failures.after(outcome.good)
                 if self.failures.too_long:
                     self._stop(f"max_failures ended the night: {self.failures.count} entries in a row failed")
             if self.stopped:
                 break
         return again
-
-    def _between(self) -> None:
-        """Between two entries.
-
-        Raises:
-            Interrupted: a signal asked the night to stop.
-        """
-        self.context.interrupts.check()
-        if self.context.interrupts.hung_up and not self.hung_up:
-            self.hung_up = True
-            self.context.recorder.warn("the terminal was closed; the night goes on", "see `runq status`")
 
     def _turn(self, turn: Turn, made: int) -> EntryOutcome | None:
         """Run a turn. ``None`` when nothing of it ran: it is set aside, or the deadline is too near, or what it builds

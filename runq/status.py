@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runq import summary
+from runq.control.standing import BESIDE, KINDS, standing
 from runq.liveness import runner_of, state_of
 from runq.logs import one_line
 from runq.replay import chosen_night
@@ -17,13 +18,17 @@ from runq.summary_left import left_in_short
 from runq.text import clean_lines, duration
 from runq_journal.reader import JournalReader
 
+if TYPE_CHECKING:
+    from runq_journal.stored import StoredEvent
+
 
 def status_data(journal: Path, night: str | None) -> dict[str, Any]:
     """The summary of a night with more fields.
 
     ``runner`` is the runner's process when it is alive (else ``None``), ``now`` the latest transition, ``resume`` the
-    command that goes on with the night (``None`` when it is complete), and ``state`` is ``running``, ``finished``,
-    ``interrupted`` or ``died``.
+    command that goes on with the night (``None`` when it is complete), and ``state`` is ``running``, ``paused``,
+    ``frozen`` (by Ctrl-Z), ``finished``, ``interrupted`` or ``died``. ``pause`` says since when it pauses and who asked
+    (else ``None``), ``asked`` what somebody asked for that is still to come.
 
     Raises:
         UsageError: there is no such night.
@@ -32,11 +37,17 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
         wanted = chosen_night(reader, night)
         data = summary.build(reader, wanted)
         plan = reader.latest_plan(wanted)
-        last = reader.last_event(wanted)
+        last = _doing(reader, wanted)
+        stands = standing(reader.events(wanted, kinds=KINDS))
         runner = runner_of(journal, reader)
     data["state"] = state_of(wanted, data["state"], runner)
     mine = runner is not None and runner.night == wanted
     data["runner"] = {"pid": runner.holder.pid, "since": runner.holder.since} if runner and mine else None
+    running = data["state"] == "running"
+    if running and (stands.paused or stands.frozen):
+        data["state"] = "frozen" if stands.frozen else "paused"
+    data["pause"] = {"since": stands.paused, "by": stands.by} if running and stands.paused else None
+    data["asked"] = list(stands.asked) if running else []
     data["now"] = (
         None
         if last is None
@@ -52,6 +63,19 @@ def status_data(journal: Path, night: str | None) -> dict[str, Any]:
     data["resume"] = resume_command(plan, wanted, journal.parent) if data["complete"] < data["total"] else None
     return data
 
+
+def _doing(reader: JournalReader, night: str) -> StoredEvent | None:
+    """The latest event that says what the night does."""
+    last = reader.last_event(night)
+    if last is None or last.kind not in BESIDE:
+        return last
+    after = max(0, last.id - LOOK_BACK)
+    found = [event for event in reader.events(night, after=after) if event.kind not in BESIDE]
+    return found[-1] if found else last
+
+
+LOOK_BACK = 200
+"""Events: so many warnings and questions in a row are not to be expected, and reading them takes milliseconds."""
 
 MODEL_COLUMN = 24
 """Characters after which a long model id pushes its steps to the right rather than all others' too."""
@@ -86,8 +110,10 @@ def status_text(data: Mapping[str, Any]) -> str:
         lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
         if entry["reason"]:
             lines.append(f"      {one_line(entry['reason'])}")
-    if data["state"] == "running" and data["now"]:
-        lines += ["", f"now: {_now_text(data['now'])}"]
+    lives = data["state"] in ("running", "paused", "frozen")
+    if lives and data["now"]:
+        lines += ["", f"now: {_pause_text(data) or _now_text(data['now'])}"]
+        lines += [f"asked for: {_ASKED.get(what, what)}" for what in data["asked"]]
     if data["stopped"]:
         lines += ["", one_line(data["stopped"])]
     if data["left"]:
@@ -95,7 +121,7 @@ def status_text(data: Mapping[str, Any]) -> str:
     if data["warnings"]:
         count, last = len(data["warnings"]), one_line(data["warnings"][-1]["message"])
         lines += ["", f"1 warning: {last}" if count == 1 else f"{count} warnings, the last: {last}"]
-    if data["state"] != "running" and data["complete"] < data["total"]:
+    if not lives and data["complete"] < data["total"]:
         why = "its runner died; " if data["state"] == "died" else ""
         lines += ["", f"{why}go on with: {data['resume']}"]
     return clean_lines("\n".join(lines))
@@ -104,6 +130,25 @@ def status_text(data: Mapping[str, Any]) -> str:
 def _step_text(step: Mapping[str, Any]) -> str:
     seconds = f" {duration(step['seconds'])}" if step["seconds"] else ""
     return f"{step['name']} {step['status']}{seconds}"
+
+
+_ASKED = {
+    "pause": "a pause, as soon as nothing runs",
+    "stop": "the end of the night",
+    "stop_after_step": "the end of the night, after the running step",
+    "stop_after_entry": "the end of the night, after the running entry",
+}
+
+
+def _pause_text(data: Mapping[str, Any]) -> str:
+    if data["state"] == "frozen":
+        return "stopped by Ctrl-Z; `fg` in its terminal goes on" + (
+            f", or `kill -CONT {data['runner']['pid']}`" if data["runner"] else ""
+        )
+    if data["pause"] is None:
+        return ""
+    since = datetime.now(UTC) - datetime.fromisoformat(data["pause"]["since"])
+    return f"paused for {duration(max(0.0, since.total_seconds()))}, asked by {data['pause']['by']}; `runq unpause`"
 
 
 def _now_text(now: Mapping[str, Any]) -> str:

@@ -40,13 +40,14 @@ class Attempt:
 class Exit:
     """How the process ended: why the watch stopped, and what the system said.
 
-    ``endpoint`` is why its endpoint counted as dead, where that ended it.
+    ``endpoint`` is why its endpoint counted as dead, where that ended it; ``by`` is who asked to skip it.
     """
 
     why: str
     exit_code: int | None
     signal: str | None
     endpoint: str = ""
+    by: str = ""
 
 
 def classify(
@@ -65,6 +66,8 @@ def classify(
         return "interrupted", _unproven("the night was interrupted")
     if end.why == "deadline":
         return "interrupted", _unproven("the deadline came while it ran")
+    if end.why == "skipped":
+        return "interrupted", _unproven(f"it was skipped, asked by {end.by}")
     if end.why == "dead":
         return "stalled", _unproven(f"it went silent, and its endpoint gave no answer: {end.endpoint}")
     if end.why == "timeout":
@@ -170,9 +173,17 @@ class _Run:
         beat = self.prepared.beats.get(step.name)
         heart = Heart(beat, lambda: growth(self.log, self.attempt.bundle), context.clock()) if beat else None
 
+        sleeps = context.attention.sleeps
+
         def verdict() -> End | None:
+            nonlocal sleeps
+            if context.attention.skip_by is not None:
+                return "skipped"
             if context.pace.over():
                 return "deadline"
+            if heart is not None and context.attention.sleeps != sleeps:
+                heart.wake(context.clock())
+            sleeps = context.attention.sleeps
             return "dead" if heart is not None and not heart.beats(context.clock()) else None
 
         def tick(_elapsed: float) -> None:
@@ -217,7 +228,9 @@ class _Run:
             if why == "dead":
                 tell_dead(context, self.prepared, step.name, heart.reason, failures=beat.failures)
         reason = heart.reason if heart is not None and why == "dead" else ""
-        return Exit(why=why, exit_code=exit_code, signal=signal, endpoint=reason), ended
+        return Exit(
+            why=why, exit_code=exit_code, signal=signal, endpoint=reason, by=context.attention.skip_by or ""
+        ), ended
 
     def _judge(self, end: Exit) -> tuple[StepStatus, Evidence, artifacts.Proof]:
         entry, step, bundle = self.prepared.entry, self.attempt.step, self.attempt.bundle

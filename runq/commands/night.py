@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,9 @@ from runq.commands.arguments import (
 from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
+    from runq.detach import Begun
     from runq.night import NightRequest
+    from runq.record import Observer
 
 
 @click.command("night")
@@ -52,6 +56,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="With --resume: run entries too that were set aside because the runner died twice while they ran.",
 )
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Go on without this terminal; `runq status`, `runq log -f` and `runq stop` find the night.",
+)
 @runs_option
 @base_dir_option
 @json_option
@@ -67,6 +76,7 @@ def command(
     hard: bool,
     max_failures: int | None,
     with_set_aside: bool,
+    detach: bool,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
@@ -78,6 +88,9 @@ def command(
 
     With a deadline (--until, --for) each step is decided on its own: the next one that fits still starts. What was
     left, why, and how long it needs is in the summary. --start-at takes the locks and waits.
+
+    With --detach the night goes on in the background as soon as it has begun; what refuses it is told before that. What
+    it shows is in night.log beside its summary.
 
     Exit code 0 when every entry is complete, or with --only every chosen one; 1 when one is not.
 
@@ -114,11 +127,38 @@ def command(
         window=window,
         max_failures=max_failures,
     )
-    return run_and_show(request, as_json=as_json)
+    return _detached(request, as_json=as_json) if detach else run_and_show(request, as_json=as_json)
 
 
-def run_and_show(request: NightRequest, *, as_json: bool) -> int:
-    """Run a night with progress, and say how it ended and what to do next. Returns the exit code."""
+def _detached(request: NightRequest, *, as_json: bool) -> int:
+    """Run a night in the background. Returns once it has begun."""
+    from runq.detach import LettingGo, detach
+    from runq.progress import lines
+
+    def told(begun: Begun) -> None:
+        shown = {"night": begun.night, "pid": begun.pid, "runs": begun.runs, "output": begun.output}
+        if as_json:
+            click.echo(json.dumps(shown))
+            return
+        runs = f" --runs {shlex.quote(begun.runs)}"
+        click.echo(f"night {begun.night} goes on without this terminal (pid {begun.pid})")
+        click.echo(f"  how far it is   runq status{runs}")
+        click.echo(f"  its steps' log  runq log -f{runs}")
+        click.echo(f"  end it          runq stop{runs}")
+        click.echo(f"  what it shows   {begun.output}")
+
+    def work(report: Callable[[Begun], None]) -> int:
+        return run_and_show(request, as_json=False, shown=LettingGo(lines(), report))
+
+    return detach(work, told)
+
+
+def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None = None) -> int:
+    """Run a night with progress, and say how it ended and what to do next. Returns the exit code.
+
+    Args:
+        shown: shows the progress; by default what fits standard error.
+    """
     from runq.night import run_night
     from runq.paths import JOURNAL_NAME, queue_dir
     from runq.processes import Interrupts
@@ -127,7 +167,8 @@ def run_and_show(request: NightRequest, *, as_json: bool) -> int:
     from runq.summary import build
     from runq_journal.reader import JournalReader
 
-    with Interrupts() as interrupts, observer(_estimates(request.runs / JOURNAL_NAME)) as watching:
+    watched = contextlib.nullcontext(shown) if shown else observer(_estimates(request.runs / JOURNAL_NAME))
+    with Interrupts() as interrupts, watched as watching:
         result = run_night(request, interrupts=interrupts, observer=watching)
     with JournalReader.open(result.runs / JOURNAL_NAME) as reader:
         summary = build(reader, result.night)

@@ -4,13 +4,15 @@ spawn      start a step or server; what its mark is
 watch      wait for its end, its timeout, its stall, or a signal
 tree       remember its descendants, and end them all
 orphans    end what a dead runner left
-interrupts Ctrl-C, SIGTERM, SIGHUP
+interrupts Ctrl-C, SIGTERM, SIGHUP, Ctrl-Z
+freezing   stop every tree and let it go on, as Ctrl-Z and `fg` do
 boot, subreaper, table, ending: what differs by platform, and the one way of ending
 """
 
 from runq.processes.boot import boot_id
 from runq.processes.ending import Ended
-from runq.processes.interrupts import FakeInterrupts, Interrupted, Interrupts, Stopper
+from runq.processes.freezing import freeze, thaw
+from runq.processes.interrupts import FakeInterrupts, Interrupted, Interrupts, JobSignals, Stopper
 from runq.processes.orphans import Recorded, sweep
 from runq.processes.spawn import Child, ExitStatus, SpawnError, spawn, step_mark
 from runq.processes.subreaper import become_subreaper
@@ -28,6 +30,7 @@ __all__ = [
     "FakeInterrupts",
     "Interrupted",
     "Interrupts",
+    "JobSignals",
     "Recorded",
     "SpawnError",
     "Stopper",
@@ -35,10 +38,12 @@ __all__ = [
     "become_subreaper",
     "boot_id",
     "end_tree",
+    "freeze",
     "growth",
     "spawn",
     "step_mark",
     "sweep",
+    "thaw",
     "wait_for_end",
     "watch",
 ]

@@ -129,6 +129,11 @@ class Tree:
 _trees: weakref.WeakSet[Tree] = weakref.WeakSet()
 
 
+def living_trees() -> tuple[Tree, ...]:
+    """The trees of this process whose first process has not ended."""
+    return tuple(tree for tree in tuple(_trees) if tree.child.poll() is None)
+
+
 def end_tree(
     tree: Tree,
     *,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runq.record import Observer
 
-__all__ = ["check_closing", "closing", "observer"]
+__all__ = ["check_closing", "closing", "lines", "observer"]
 
 _CANNOT_REDRAW = ("dumb", "unknown")
 
@@ -28,12 +28,7 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
         estimates: (step, model id, pack) to the median seconds of earlier nights.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM", "") in _CANNOT_REDRAW:
-        from runq.progress.lines import Lines
-
-        def write(line: str) -> None:
-            print(line, file=sys.stderr, flush=True)  # noqa: T201 - the one place where progress is printed
-
-        yield Lines(write)
+        yield lines()
         return
     from rich.console import Console
     from rich.live import Live
@@ -49,6 +44,16 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
     finally:
         with suppress(OSError):  # the terminal was closed; the night must not end in an error for that
             live.stop()
+
+
+def lines() -> Observer:
+    """The observer for a standard error that is no terminal: a dated line for each transition."""
+    from runq.progress.lines import Lines
+
+    def write(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the one place where progress is printed
+
+    return Lines(write)
 
 
 def closing(summary: Mapping[str, Any], *, folder: Path, resume: str | None, earlier: str | None, ran: bool) -> None:

@@ -29,6 +29,16 @@ def words(
     return one_line(prefix + text)
 
 
+_ASKED = {
+    "pause": "pause as soon as nothing runs",
+    "unpause": "go on",
+    "stop": "stop now",
+    "stop_after_step": "stop after the running step",
+    "stop_after_entry": "stop after this entry",
+    "skip": "skip the rest of this entry",
+}
+
+
 def _words(  # noqa: PLR0912 - one branch per kind of event
     event: Event, entry: int | None, step: str | None, names: dict[int, str]
 ) -> str | None:
@@ -39,6 +49,18 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return f"night started: {_steps(event)}"
         case events.NightWaiting():
             return f"waiting until {event.until[:16].replace('T', ' ')}"
+        case events.NightAsked():
+            return f"asked by {event.by}: {_ASKED.get(event.what, event.what)}"
+        case events.NightPaused():
+            return "paused; `runq unpause` goes on"
+        case events.NightUnpaused():
+            return f"goes on after a pause of {duration(event.seconds)}"
+        case events.NightFrozen():
+            return "stopped by Ctrl-Z, with all that runs; `fg` goes on"
+        case events.NightContinued():
+            return f"goes on after {duration(event.seconds)}"
+        case events.NightSlept():
+            return f"the machine slept for {duration(event.seconds)}"
         case events.EntryStarted():
             return f"{names.get(entry or 0, '')}"
         case events.ResetFinished():

@@ -31,6 +31,7 @@ from runq_schemas.event_parts import (  # noqa: F401
 SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
 CheckVerdict = Literal["ok", "warn", "fail"]
+Asked = Literal["pause", "unpause", "stop", "stop_after_step", "stop_after_entry", "skip"]
 EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted", "gave_up", "waiting"]
 
 
@@ -89,6 +90,66 @@ class NightWaiting(Event):
     kind: ClassVar[str] = "night.waiting"
     about: ClassVar[str] = "The night has its locks and its plan, and waits for its time."
     until: str
+
+
+@attrs.frozen(kw_only=True)
+class NightAsked(Event):
+    """Somebody asked the runner for something, from outside; ``by`` is who, as the asking program says.
+
+    ``stop`` ends the running step, ``stop_after_step`` and ``stop_after_entry`` let it finish first, ``skip`` ends the
+    running step and leaves out the rest of its entry.
+    """
+
+    kind: ClassVar[str] = "night.asked"
+    about: ClassVar[str] = "Somebody asked the runner to pause, to go on, to stop or to skip an entry."
+    what: Asked
+    by: str
+
+
+@attrs.frozen(kw_only=True)
+class NightPaused(Event):
+    """Nothing runs and nothing starts until somebody asks for it."""
+
+    kind: ClassVar[str] = "night.paused"
+    about: ClassVar[str] = "The night pauses: nothing runs, and nothing starts."
+    by: str
+
+
+@attrs.frozen(kw_only=True)
+class NightUnpaused(Event):
+    """The pause is over; it lasted so many seconds. The endpoint is reset before the next step."""
+
+    kind: ClassVar[str] = "night.unpaused"
+    about: ClassVar[str] = "The night goes on after a pause."
+    by: str
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class NightFrozen(Event):
+    """Ctrl-Z (SIGTSTP): the runner and all that it started are about to be stopped."""
+
+    kind: ClassVar[str] = "night.frozen"
+    about: ClassVar[str] = "Ctrl-Z: the runner and all that it started are about to be stopped."
+
+
+@attrs.frozen(kw_only=True)
+class NightContinued(Event):
+    """They go on (SIGCONT), after so many seconds, which count against no step."""
+
+    kind: ClassVar[str] = "night.continued"
+    about: ClassVar[str] = "The runner and all that it started go on after Ctrl-Z."
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class NightSlept(Event):
+    """The machine slept for so many seconds, which count against no step; ``how`` says which clock told it."""
+
+    kind: ClassVar[str] = "night.slept"
+    about: ClassVar[str] = "The machine slept although a night ran; noticed when it woke."
+    seconds: float
+    how: str
 
 
 @attrs.frozen(kw_only=True)
@@ -482,6 +543,12 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         NightStarted,
         NightResumed,
         NightWaiting,
+        NightAsked,
+        NightPaused,
+        NightUnpaused,
+        NightFrozen,
+        NightContinued,
+        NightSlept,
         EntryStarted,
         ResetStarted,
         ResetFinished,

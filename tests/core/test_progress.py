@@ -113,6 +113,17 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.waiting": [
         (ev.NightWaiting(until="2026-12-24T23:00:00+01:00"), "waiting until 2026-12-24 23:00"),
     ],
+    "night.asked": [
+        (ev.NightAsked(what="pause", by="nora"), "asked by nora: pause as soon as nothing runs"),
+        (ev.NightAsked(what="stop_after_entry", by="nora"), "asked by nora: stop after this entry"),
+    ],
+    "night.paused": [(ev.NightPaused(by="nora"), "paused; `runq unpause` goes on")],
+    "night.unpaused": [(ev.NightUnpaused(by="nora", seconds=90.0), "goes on after a pause of 1:30 min")],
+    "night.frozen": [(ev.NightFrozen(), "stopped by Ctrl-Z, with all that runs; `fg` goes on")],
+    "night.continued": [(ev.NightContinued(seconds=5.0), "goes on after 5 s")],
+    "night.slept": [
+        (ev.NightSlept(seconds=3600.0, how="CLOCK_BOOTTIME"), "the machine slept for 1:00 h"),
+    ],
     "entry.started": [(ev.EntryStarted(), "e0 gemma")],
     "reset.started": [(ev.ResetStarted(backend="lms", before_step="eval"), None)],
     "reset.finished": [
