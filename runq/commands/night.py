@@ -133,7 +133,7 @@ def command(
 def _detached(request: NightRequest, *, as_json: bool) -> int:
     """Run a night in the background. Returns once it has begun."""
     from runq.detach import LettingGo, detach
-    from runq.progress import lines
+    from runq.progress import dated_lines
 
     def told(begun: Begun) -> None:
         shown = {"night": begun.night, "pid": begun.pid, "runs": begun.runs, "output": begun.output}
@@ -148,7 +148,7 @@ def _detached(request: NightRequest, *, as_json: bool) -> int:
         click.echo(f"  what it shows   {begun.output}")
 
     def work(report: Callable[[Begun], None]) -> int:
-        return run_and_show(request, as_json=False, shown=LettingGo(lines(), report))
+        return run_and_show(request, as_json=False, shown=LettingGo(dated_lines(), report))
 
     return detach(work, told)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runq.record import Observer
 
-__all__ = ["check_closing", "closing", "lines", "observer"]
+__all__ = ["check_closing", "closing", "dated_lines", "observer"]
 
 _CANNOT_REDRAW = ("dumb", "unknown")
 
@@ -28,7 +28,7 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
         estimates: (step, model id, pack) to the median seconds of earlier nights.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM", "") in _CANNOT_REDRAW:
-        yield lines()
+        yield dated_lines()
         return
     from rich.console import Console
     from rich.live import Live
@@ -46,7 +46,7 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
             live.stop()
 
 
-def lines() -> Observer:
+def dated_lines() -> Observer:
     """The observer for a standard error that is no terminal: a dated line for each transition."""
     from runq.progress.lines import Lines
 
