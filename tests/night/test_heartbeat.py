@@ -37,9 +37,9 @@ def host(workshop):
     process.wait()
 
 
-def queue(shop, models, script, restart=None, every_s=0.5):
+def queue(shop, models, script, restart=None, every_s=0.5, reset="{ backend: command, command: 'true' }"):
     beat = f"heartbeat: {{ url: {shop.env['URL']}, every_s: {every_s}, timeout_s: 1, failures: 2 }}"
-    lines = ["reset: { backend: command, command: 'true' }", beat]
+    lines = [f"reset: {reset}", beat]
     if restart:
         lines.append(f"restart_command: {restart.replace('{python}', sys.executable)}")
     shop.commands(models, {"work": TALK + script}, defaults="\n".join(lines))
@@ -133,6 +133,52 @@ def test_what_a_restart_leaves_running_outlives_the_night(workshop, host):
         assert new.is_running() and new.status() != psutil.STATUS_ZOMBIE
     finally:
         new.kill()
+
+
+def test_a_restart_that_cannot_even_start_is_told_and_the_endpoint_asked_again(workshop, host):
+    shop = workshop
+    shop.write("host/mood", "broken")
+    queue(shop, ["a"], "done()", "no-such-program-anywhere")
+    assert shop.night().returncode == 1
+    assert kinds(shop) == [
+        "settle.finished", "endpoint.dead", "restart.started", "restart.finished", "settle.finished", "endpoint.dead",
+        "entry.finished",
+    ]  # fmt: skip
+    (finished,) = shop.events("restart.finished")
+    assert finished.data["exit_code"] is None and "no-such-program-anywhere" in finished.data["reason"]
+    assert shop.summary()["entries"][0]["status"] == "failed"
+
+
+def test_a_heartbeat_that_is_refused_is_told_once_and_proves_nothing(workshop, host):
+    shop = workshop
+    shop.write("host/mood", "strict")
+    queue(shop, ["a"], "time.sleep(2.5)\ndone()")
+    assert shop.night().returncode == 0
+    assert len((host / "asked").read_text().splitlines()) > 1
+    told = [w["message"] for w in shop.summary()["warnings"] if "heartbeat" in w["message"]]
+    assert told == ["the heartbeat was refused: HTTP 401: no key"]
+
+
+def test_a_server_that_runq_started_needs_no_command_to_be_restarted(workshop, free_port):
+    shop = workshop
+    (shop.folder / "host").mkdir()
+    shop.write("host/mood", "well")
+    shop.env["URL"] = f"http://127.0.0.1:{free_port}/v1"
+    script = "if not os.path.exists('once'):\n    Path('once').touch()\n    mood('deaf')\n"
+    shop.write(
+        "server.py",
+        "import os, runpy, sys\n"
+        "if os.path.exists('once'):\n    open('host/mood', 'w').write('well')\n"
+        f"sys.argv = ['deaf_host.py', 'host', sys.argv[1]]\nrunpy.run_path({str(DEAF)!r}, run_name='__main__')\n",
+    )
+    server = f"{{ backend: server, port: {free_port}, argv: ['{sys.executable}', server.py, '{{port}}'] }}"
+    queue(shop, ["a"], script + "talk()\ndone()", reset=server)
+    result = shop.night()
+    assert result.returncode == 0, result.stderr
+    assert shop.attempts(0, "work") == [(1, "stalled"), (2, "ok")]
+    assert len(shop.events("server.started")) == 2
+    assert shop.events("restart.started") == []
+    assert shop.marked_processes() == []
 
 
 def test_ctrl_c_ends_a_restart_that_takes_long(workshop, host):

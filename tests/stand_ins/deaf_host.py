@@ -3,8 +3,8 @@
     deaf_host.py FOLDER [PORT]
 
 ``FOLDER/mood`` says what it does with a chat request: ``well`` answers with one token, ``deaf`` accepts and never
-answers, ``broken`` is HTTP 500. Writes its port to ``FOLDER/port``, and each request's ``max_tokens`` to
-``FOLDER/asked``.
+answers, ``broken`` is HTTP 500, ``strict`` HTTP 401. Its health is always good. Writes its port to ``FOLDER/port``, and
+each request's ``max_tokens`` to ``FOLDER/asked``.
 """
 
 import json
@@ -25,13 +25,20 @@ class Host(BaseHTTPRequestHandler):
         if mood == "deaf":
             time.sleep(600)
         choice = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "length"}
-        reply = {"error": "CUDA error"} if mood == "broken" else {"model": body["model"], "choices": [choice]}
+        status = {"broken": 500, "strict": 401}.get(mood, 200)
+        error = {"error": "CUDA error" if status == 500 else "no key"}
+        reply = error if status != 200 else {"model": body["model"], "choices": [choice]}
         data = json.dumps(reply).encode()
-        self.send_response(500 if mood == "broken" else 200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def log_message(self, *_):
         pass
