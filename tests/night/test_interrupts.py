@@ -1,8 +1,12 @@
 """Ctrl-C, SIGTERM, a closed terminal: recorded, nothing left running, and the night can go on."""
 
+import json
 import signal
+import sys
 import time
+from datetime import datetime, timedelta
 
+import psutil
 import pytest
 
 
@@ -114,3 +118,161 @@ def test_a_reader_of_the_progress_that_has_gone_costs_nothing(workshop):
     shop.go.touch()
     assert runner.wait(timeout=60) == 1
     assert [e["status"] for e in shop.summary()["entries"]] == ["complete", "failed", "complete"]
+
+
+# --- every stage of the loop ------------------------------------------------------------------------------------
+
+HANG = "while True: time.sleep(0.02)\n"
+
+
+def stopped(pid):
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def at_reset(shop):
+    shop.write("slow.py", "import time\ntime.sleep(300)\n")
+    shop.commands(["a"], {"work": HANG}, defaults=f'reset_command: "{sys.executable} slow.py"')
+    return shop.start("night", "queue.yaml"), "reset.started"
+
+
+def at_settle(shop):
+    shop.commands(["a"], {"work": HANG})
+    shop.queue.write_text(shop.queue.read_text().replace("poll_interval_s: 0.02", "poll_interval_s: 300"))
+    return shop.start("night", "queue.yaml"), "settle.started"
+
+
+def at_cooldown(shop):
+    shop.commands(["a"], {"work": HANG}, defaults='reset_command: ""\ncooldown_s: 300')
+    return shop.start("night", "queue.yaml"), "cooldown.started"
+
+
+def at_retry_wait(shop):
+    shop.commands(["a"], {"work": "sys.exit(1)"}, defaults='reset_command: ""\nretries: 1\nretry_wait_s: 300')
+    return shop.start("night", "queue.yaml"), "retry.waiting"
+
+
+def at_start_wait(shop):
+    shop.commands(["a"], {"work": HANG})
+    later = datetime.now().astimezone() + timedelta(hours=1)
+    return shop.start("night", "queue.yaml", "--start-at", later.isoformat(timespec="seconds")), "night.waiting"
+
+
+def at_step(shop):
+    shop.commands(["a"], {"work": HANG})
+    return shop.start("night", "queue.yaml"), "step.spawned"
+
+
+def between(shop):
+    shop.commands(
+        ["a", "b"], {"work": "(bundle / 'on').touch()\nwhile not os.path.exists('go'): time.sleep(0.02)\ndone()"}
+    )
+    runner = shop.start("night", "queue.yaml")
+    shop.wait_for_event("step.spawned")
+    assert shop.runq("pause").returncode == 0
+    shop.go.touch()
+    return runner, "night.paused"
+
+
+STAGES = [at_reset, at_settle, at_cooldown, at_retry_wait, at_start_wait, at_step, between]
+
+
+@pytest.mark.parametrize(("stage", "last"), list(zip(STAGES, ["SIGINT", "SIGTERM"] * 4, strict=False)))
+def test_every_signal_does_the_same_at_every_stage(workshop, stage, last):
+    """Ctrl-Z stops, `fg` goes on, a closed terminal is noted, and what ends the night ends it at once."""
+    shop = workshop
+    runner, kind = stage(shop)
+    shop.wait_for_event(kind)
+    runner.send_signal(signal.SIGTSTP)
+    shop.wait_for(lambda: stopped(runner.pid))
+    shop.wait_for_event("night.frozen")
+    assert json.loads(shop.runq("status", "--json").stdout)["state"] == "frozen"
+    assert all(process.status() == psutil.STATUS_STOPPED for process in shop.marked_processes())
+    assert shop.events("night.continued") == []
+    runner.send_signal(signal.SIGCONT)
+    shop.wait_for_event("night.continued")
+    assert not any(process.status() == psutil.STATUS_STOPPED for process in shop.marked_processes())
+    runner.send_signal(signal.SIGHUP)
+    assert shop.wait_for_event("warning").data["message"] == "the terminal was closed; the night goes on"
+    runner.send_signal(getattr(signal, last))
+    out, _ = runner.communicate(timeout=15)
+    assert runner.returncode == 130, out
+    assert (shop.events()[-1].kind, shop.events()[-1].data["reason"]) == ("night.interrupted", last)
+    assert len(shop.events("warning")) == 1
+    assert shop.marked_processes() == []
+    assert shop.summary()["state"] == "interrupted"
+    assert not list(shop.runs.glob("*.control"))
+
+
+FAMILY = """
+child = subprocess.Popen([sys.executable, '-c', 'import time\\nwhile True: time.sleep(0.02)'], start_new_session=True)
+(bundle / 'child').write_text(str(child.pid))
+while not os.path.exists('go'): time.sleep(0.02)
+child.kill()
+done()
+"""
+
+
+def test_ctrl_z_stops_the_whole_step_and_the_time_counts_against_nothing(workshop):
+    shop = workshop
+    shop.commands(["a"], {"work": FAMILY}, defaults='reset_command: ""\nstep_timeout_s: { work: 4 }')
+    runner = shop.start("night", "queue.yaml")
+    spawned = shop.wait_for_event("step.spawned")
+    family = [spawned.data["pid"], int(shop.wait_for(lambda: _text(shop.bundle(0, "work") / "child")))]
+    runner.send_signal(signal.SIGTSTP)
+    shop.wait_for(lambda: stopped(runner.pid))
+    assert [stopped(pid) for pid in family] == [True, True]
+    time.sleep(6)  # longer than the timeout
+    assert [stopped(pid) for pid in (runner.pid, *family)] == [True, True, True]
+    runner.send_signal(signal.SIGCONT)
+    continued = shop.wait_for_event("night.continued")
+    assert 6 <= continued.data["seconds"] < 9
+    shop.wait_for(lambda: not any(stopped(pid) for pid in family))
+    shop.go.touch()
+    out, _ = runner.communicate(timeout=60)
+    assert runner.returncode == 0, out
+    (finished,) = shop.events("step.finished")
+    assert finished.data["status"] == "ok" and finished.data["seconds"] < 4
+    assert [e.kind for e in shop.events("night.frozen", "night.continued", "night.slept")] == [
+        "night.frozen",
+        "night.continued",
+    ]
+
+
+def _text(path):
+    return path.exists() and path.read_text()
+
+
+# A machine whose time asleep stands in a file: its monotonic clock stands still meanwhile, as Linux's does.
+SLEEPER = """
+import time
+from pathlib import Path
+from runq import suspend
+def asleep():
+    try:
+        return float(Path('asleep').read_text())
+    except (OSError, ValueError):
+        return 0.0
+suspend.machine_clock = lambda: suspend.MachineClock(
+    awake=lambda: time.monotonic() - asleep(), asleep=asleep, least_s=1.0, how='stub')
+"""
+
+
+@pytest.mark.parametrize(("asleep", "status"), [(6.0, "ok"), (0.0, "timeout")])
+def test_a_machine_that_slept_is_written_down_and_costs_no_step_its_time(workshop, asleep, status):
+    """The runner is stopped for longer than the timeout. Without the machine's word that it slept, that time counts."""
+    shop = workshop
+    step = "while not os.path.exists('go'): time.sleep(0.02)\ndone()"
+    shop.commands(["a"], {"work": step}, defaults='reset_command: ""\nstep_timeout_s: { work: 4 }')
+    runner = shop.start("night", "queue.yaml", code=SLEEPER)
+    shop.wait_for_event("step.spawned")
+    runner.send_signal(signal.SIGSTOP)
+    time.sleep(6)
+    shop.write("asleep.part", str(asleep)).rename(shop.folder / "asleep")
+    runner.send_signal(signal.SIGCONT)
+    shop.wait_for_event("night.slept" if asleep else "step.finished")
+    shop.go.touch()
+    out, _ = runner.communicate(timeout=60)
+    (finished,) = shop.events("step.finished")
+    assert finished.data["status"] == status, out
+    assert [e.data for e in shop.events("night.slept")] == ([{"seconds": 6.0, "how": "stub"}] if asleep else [])
+    assert shop.events("warning") == []
