@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from runq.markdown import escaped
+from runq.paths import private_folder
 from runq.summary import replace_file
+from runq.text import json_text
 
 JSON_NAME = "check.json"
 MARKDOWN_NAME = "check.md"
@@ -53,7 +54,7 @@ def checked(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def to_json(rows: Sequence[Mapping[str, Any]]) -> str:
     """The text of check.json: an array, one object per model."""
-    return json.dumps(checked(rows), indent=2, ensure_ascii=False) + "\n"
+    return json_text(checked(rows)) + "\n"
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -97,7 +98,7 @@ def write(rows: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, Path]:
     Raises:
         OSError: a file could not be written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(folder)
     targets = (folder / JSON_NAME, folder / MARKDOWN_NAME)
     for target, text in zip(targets, (to_json(rows), to_markdown(rows)), strict=True):
         replace_file(target, text)

@@ -176,20 +176,23 @@ def _told(error: BaseException) -> int:
         click.echo(f"error: {error}", err=True)
         click.echo("  check the path and its permissions; --debug shows the traceback", err=True)
         return 1
-    click.echo(f"error: unforeseen: {type(error).__name__}: {error}", err=True)
+    from runq.text import clean_lines
+
+    click.echo(f"error: unforeseen: {type(error).__name__}: {clean_lines(str(error))}", err=True)
     click.echo("  a fault of runq or of a plugin; please report it with what --debug shows", err=True)
     return 1
 
 
 def _show(error: Any) -> None:
+    from runq.text import clean_lines
+
     problems = getattr(error, "problems", (error,))
     for problem in problems:
-        click.echo(
-            f"error: {problem.where}: {problem.message}" if problem.where else f"error: {problem.message}",
-            err=True,
-        )
+        # What is wrong may quote a file or a server.
+        where = clean_lines(f"{problem.where}: ") if problem.where else ""
+        click.echo(f"error: {where}{clean_lines(problem.message)}", err=True)
         if problem.remedy:
-            click.echo(f"  {problem.remedy}", err=True)
+            click.echo(f"  {clean_lines(problem.remedy)}", err=True)
     if len(problems) > 1:
         click.echo(f"{len(problems)} problems", err=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runq.heartbeat import ask_before
+from runq.paths import private_folder
 from runq.plugin import StartsServer
 from runq_schemas.events import EndpointDead, RestartFinished, RestartStarted
 
@@ -84,7 +85,7 @@ def restart(context: NightContext, prepared: PreparedEntry, step: str) -> None:
         return
     where: dict[str, Any] = {"entry": entry, "step": step}
     log = context.log_path(entry, "restart", context.restart_number(entry))
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(log.parent)
     context.recorder.event(RestartStarted(argv=prepared.restart, log=str(log)), **where)
     started = context.clock()
     # Without the mark of a step: what it starts outlives the night, and no later start may take it for an orphan.

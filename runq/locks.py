@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 import attrs
 
+from runq.paths import private_folder
 from runq_schemas.errors import JournalError, LockedError, UsageError
 
 _LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "localhost6", "ip6-localhost", "ip6-loopback"}
@@ -139,7 +140,7 @@ def night_locks(journal: Path, endpoints: Sequence[str], holder: Holder) -> Iter
     with ExitStack() as stack:
         for path, what in wanted:
             with _writable(path, journal):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                private_folder(path.parent)
                 path.touch(mode=0o600)
             stack.enter_context(_held(path, what, holder, journal))
         yield

@@ -167,7 +167,7 @@ def _choose(
 def _start(context: NightContext, request: NightRequest, works: Sequence[planning.Work], started: datetime) -> None:
     queue = request.queue
     cls = NightResumed if request.resume else NightStarted
-    context.queue_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    paths.private_folder(context.queue_dir)
     context.recorder.event(
         cls(
             queue_path=str(queue.spec.path),

@@ -114,6 +114,17 @@ def log_path(queue: Path, entry: int, step: str, attempt: int) -> Path:
     return queue / "logs" / f"e{entry}-{slug(step)}-{attempt}.log"
 
 
+def private_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each for its user alone, whatever the umask.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.parent.exists():
+        private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def shown(path: str | Path, base: Path) -> str:
     """A path for people: relative to ``base`` where it lies inside."""
     try:

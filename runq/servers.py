@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from runq import logs
+from runq.paths import private_folder
 from runq.plugin import PluginError
 from runq.prepared import PreparedEntry
 from runq_schemas.events import ServerFinished, ServerSpawned, ServerStarted
@@ -77,7 +78,7 @@ class NightServers:
         context, entry = self.context, prepared.entry.id
         number = self._next_number(entry)
         log = context.log_path(entry, "server", number)
-        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(log.parent)
         where: dict[str, Any] = {"entry": entry, "step": "server", "attempt": number}
         context.recorder.event(ServerStarted(argv=tuple(argv), log=str(log), model=model), **where)
         serving = attrs.evolve(prepared, env={**prepared.env, **env})

@@ -11,6 +11,7 @@ import attrs
 from runq import artifacts, logs
 from runq.endpoint_alive import tell_dead, tell_refused
 from runq.heartbeat import Heart
+from runq.paths import private_folder
 from runq.plugin import Evidence, Step
 from runq.prepared import PreparedEntry
 from runq.sampling import SAMPLE_EVERY_S, Sampler
@@ -97,8 +98,8 @@ def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt
     entry, step = prepared.entry, attempt.step
     log = context.log_path(entry.id, step.name, attempt.number)
     where: dict[str, Any] = {"entry": entry.id, "step": step.name, "attempt": attempt.number}
-    attempt.bundle.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(attempt.bundle)
+    private_folder(log.parent)
     before = artifacts.stamps(attempt.bundle, step.artifacts)
     argv = tuple(str(word) for word in prepared.harness.argv(entry, step, attempt.bundle))
     context.recorder.event(

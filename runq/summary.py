@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from runq.logs import clean
 from runq.markdown import escaped
-from runq.paths import shown
+from runq.paths import private_folder, shown
 from runq.scores import score_text
 from runq.summary_left import left_lines, repeated_lines
+from runq.text import json_text
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
@@ -140,7 +140,7 @@ def _all_seconds(attempts: Sequence[Mapping[str, Any]]) -> float | None:
 
 def to_json(summary: Mapping[str, Any]) -> str:
     """The text of summary.json."""
-    return json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    return json_text(summary) + "\n"
 
 
 def to_markdown(summary: Mapping[str, Any]) -> str:
@@ -240,7 +240,7 @@ def write(reader: JournalReader, night: str, folder: Path) -> tuple[Path, Path]:
         OSError: a file could not be written; the old one stands.
     """
     summary = build(reader, night)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(folder)
     targets = (folder / JSON_NAME, folder / MARKDOWN_NAME)
     for target, text in zip(targets, (to_json(summary), to_markdown(summary)), strict=True):
         replace_file(target, text)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
+from typing import Any
+
 from runq.logs import clean
 
-__all__ = ["clean_lines", "duration", "left_text"]
+_OBEYED = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+__all__ = ["clean_lines", "duration", "json_text", "left_text"]
 
 
 def clean_lines(text: str) -> str:
     """Text without terminal escapes, its lines kept."""
     return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def json_text(data: Any, *, indent: int | None = 2) -> str:
+    """JSON with its letters as they are, and nothing in it that a terminal obeys or that turns a line around.
+
+    JSON itself escapes the control characters below the space only.
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(data, indent=indent, ensure_ascii=False))
 
 
 def duration(seconds: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -42,5 +41,7 @@ def command(
     path = None if queue is None else Path(os.path.abspath(queue))  # noqa: PTH100 - as a night takes it
     findings = list(examine(Plugins(), Look(urls=urls), runs=folder, queue=path, base_dir=base_dir))
     data = as_data(findings)
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else as_text(findings))
+    from runq.text import json_text
+
+    click.echo(json_text(data) if as_json else as_text(findings))
     return 0 if data["ok"] else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -42,7 +41,9 @@ def command(path: tuple[Path, ...], python: str | None, runs: Path | None, as_js
             | {"path": str(one.path)}
             for one in taken
         ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        from runq.text import json_text
+
+        click.echo(json_text(rows))
     else:
         for one in taken:
             told = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,7 +81,9 @@ def command(
     )
     written = init.run(every=bool(models) or not yes)
     if as_json:
-        click.echo(json.dumps(data_of(written), indent=2, ensure_ascii=False))
+        from runq.text import json_text
+
+        click.echo(json_text(data_of(written)))
     elif dry_run:
         click.echo(written.text, nl=False)
     else:

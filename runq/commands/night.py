@@ -185,7 +185,9 @@ def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None
             ran=result.ran,
         )
     if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False))
+        from runq.text import json_text
+
+        click.echo(json_text(summary, indent=None))
     return result.exit_code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -26,7 +25,9 @@ def command(runs: Path | None, as_json: bool) -> int:
     for row in rows:
         row["state"] = state_of(row["night"], row["state"], runner)
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        from runq.text import json_text
+
+        click.echo(json_text(rows))
         return 0
     for row in rows:
         counts = f"{row['complete']}/{row['total']} complete"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,5 +100,7 @@ def show_plan(
         lift=lift,
         environ=os.environ,
     )
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else plan_text(data))
+    from runq.text import json_text
+
+    click.echo(json_text(data) if as_json else plan_text(data))
     return 0

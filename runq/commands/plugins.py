@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from runq.commands.arguments import json_option
@@ -19,5 +17,7 @@ def command(as_json: bool) -> int:
     from runq.plugin_list import plugin_rows, plugin_text
 
     rows = plugin_rows()
-    click.echo(json.dumps(rows, indent=2, ensure_ascii=False) if as_json else plugin_text(rows))
+    from runq.text import json_text
+
+    click.echo(json_text(rows) if as_json else plugin_text(rows))
     return 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 
@@ -14,7 +12,8 @@ def command() -> int:
     An editor with a YAML language server completes and checks a queue file that begins with
     `# yaml-language-server: $schema=PATH`.
     """
+    from runq.text import json_text
     from runq_schemas.json_schema import queue_json_schema
 
-    click.echo(json.dumps(queue_json_schema(), indent=2, ensure_ascii=False))
+    click.echo(json_text(queue_json_schema()))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -19,5 +18,7 @@ def command(night: str | None, runs: Path | None, as_json: bool) -> int:
     from runq.status import status_data, status_text
 
     data = status_data(journal_of(runs), night)
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False) if as_json else status_text(data))
+    from runq.text import json_text
+
+    click.echo(json_text(data) if as_json else status_text(data))
     return 0

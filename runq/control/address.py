@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from runq.paths import private_folder
+
 MAX_PATH_BYTES = 107 if sys.platform.startswith("linux") else 103
 """``sun_path`` holds 108 bytes on Linux and 104 on macOS and the BSDs, one of them the end (unix(7), unix(4))."""
 
@@ -76,7 +78,7 @@ def _fits(folder: Path) -> bool:
 
 
 def _listen_in(folder: Path) -> tuple[socket.socket, Path]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(folder)
     _private(folder)
     path = folder / SOCKET_NAME
     path.unlink(missing_ok=True)
