@@ -112,6 +112,8 @@ def end_found(
         rows = table.rows()
         members = find(rows)
         alive = [row for row in members.values() if not row.zombie]
+        if give_up is not None:
+            _kill_groups(rows, members)
         reaped = reap([row for row in members.values() if row.zombie])
         pending = [row for row in alive if row.ident not in denied]
         if not pending and not reaped:
@@ -132,7 +134,6 @@ def end_found(
         else:
             for row in pending:
                 _signal(table, row, SIGKILL, signalled, denied)
-            _kill_groups(rows, members, pending)
         until = grace_end if give_up is None else give_up
         sleep(max(0.0, min(pause_s, until - clock())))
         pause_s = min(pause_s * 2, _PAUSE_LONGEST_S)
@@ -154,14 +155,16 @@ def _signal(table: ProcessTable, row: Row, number: int, signalled: set[Ident], d
         denied.add(row.ident)
 
 
-def _kill_groups(rows: Mapping[int, Row], members: Mapping[int, Row], pending: Iterable[Row]) -> None:
+def _kill_groups(rows: Mapping[int, Row], members: Mapping[int, Row]) -> None:
     """SIGKILL to whole process groups, which no fork can outrun: the kernel visits a group at once (kill(2)).
 
-    Only to groups all of whose processes are to end; a group cannot become another's while one of it lives.
+    One that hands on to a new process faster than the table is read shows nothing but its dead: so the groups of
+    zombies count too, as long as nobody else can reap them. Call it before they are reaped, for only to groups all of
+    whose processes are to end may it be sent, and a group cannot become another's while one of it is there.
     """
     if not hasattr(os, "killpg"):
         return
     kept = {row.group for pid, row in rows.items() if pid not in members} | {0, 1}
-    for group in {row.group for row in pending} - kept:
+    for group in {row.group for row in members.values() if not row.zombie or row.ppid == os.getpid()} - kept:
         with suppress(OSError):
             os.killpg(group, SIGKILL)

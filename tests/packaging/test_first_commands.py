@@ -33,6 +33,9 @@ def bare(tmp_path):
     return run, put
 
 
+PACKAGES = ("chromium", "tmux", "g++", "make")
+"""The commands of the packages that CI installs."""
+
 NEW = 'if [[ $1 == -c ]]; then exit 0; fi; echo "ran $0 $*"; exit {code}'
 OLD = "exit 1"
 
@@ -51,7 +54,8 @@ def test_ci_is_executable_and_calls_the_test_command():
 @pytest.mark.parametrize("code", [0, 1, 130])
 def test_ci_ends_with_the_test_commands_exit_code(bare, code):
     run, put = bare
-    put("chromium", "")
+    for name in PACKAGES:
+        put(name, "")
     put("python3", NEW.format(code=code))
     done = run()
     assert done.returncode == code, done.stderr
@@ -60,7 +64,8 @@ def test_ci_ends_with_the_test_commands_exit_code(bare, code):
 
 def test_ci_chooses_a_python_that_is_new_enough(bare):
     run, put = bare
-    put("chromium", "")
+    for name in PACKAGES:
+        put(name, "")
     put("python3", OLD)
     put("python3.13", OLD)  # a pyenv shim of a version that is not selected fails like this
     put("python3.12", NEW.format(code=7))
@@ -71,7 +76,8 @@ def test_ci_chooses_a_python_that_is_new_enough(bare):
 
 def test_ci_without_a_python_says_so(bare):
     run, put = bare
-    put("chromium", "")
+    for name in PACKAGES:
+        put(name, "")
     put("python3", OLD)
     done = run()
     assert done.returncode == 2
@@ -84,7 +90,7 @@ def test_ci_without_rights_names_the_package(bare):
     put("python3", NEW.format(code=0))
     done = run()
     assert done.returncode == 2
-    assert "apt-get install chromium" in done.stderr
+    assert "apt-get install chromium tmux g++ make" in done.stderr
 
 
 def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
@@ -94,6 +100,7 @@ def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
     put("apt-get", 'echo "apt-get $*"')
     done = run()
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == ["apt-get update", "apt-get install --yes --no-install-recommends chromium"]
+    install = "apt-get install --yes --no-install-recommends chromium tmux g++ make"
+    assert done.stdout.splitlines()[:2] == ["apt-get update", install]
     put("apt-get", "exit 100")
     assert run().returncode == 100
