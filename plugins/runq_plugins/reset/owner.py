@@ -243,7 +243,8 @@ class Evidence:
         if size_mb and self.freed_mb >= RELEASED_SHARE * size_mb:
             return ""
         size = f" of {size_mb:.0f} MB" if size_mb else ""
-        return f"{self.who} lists nothing, but its processes are still there and gave back {self.freed_mb:z.0f} MB{size}"
+        freed = f"{self.freed_mb:z.0f} MB{size}"
+        return f"{self.who} lists nothing, but its processes are still there and gave back {freed}"
 
     def _holding(self, owners: Sequence[Owner]) -> str:
         heavy = [owner for owner in owners if owner.rss_mb > self.idle_limit_mb]
