@@ -10,15 +10,19 @@ reference     word                settled when                                  
 given         not "loaded"        two consecutive readings near the reference           yes
 any           absence proven      a whole flat window since absence was proven          yes
 none          cannot be told      a whole flat window                                   no
+given         cannot be told      a whole flat window below all that is near            no
 given         cannot be told      never by a plateau above the reference
 any           still loaded        never
 ============  ==================  ====================================================  ==========
+
+A level far below the reference tells of other programs that let go of memory, and then the reference says no more
+about the model: as much of it may be held as they gave back.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -26,18 +30,18 @@ import attrs
 if TYPE_CHECKING:
     from runq_schemas.queue import SettleSpec
 
-__all__ = ["SettleOutcome", "SettleStatus", "wait_until_settled"]
+__all__ = ["SettleOutcome", "SettleStatus", "settle_together", "wait_until_settled"]
 
 SettleStatus = Literal["settled", "dirty", "timeout"]
 
 NEAR_EARLIER = 1.5
-"""How many epsilons above the reference the earlier of two near readings may be.
+"""How many epsilons above or below the reference the earlier of two near readings may be.
 
 It only has to show that the fall is over or nearly so; the later reading is the one that is trusted. At 1,
 every neighbour's spike just above epsilon would cost two more intervals."""
 
 NEAR_LATER = 1.0
-"""How many epsilons above the reference the later one may be: epsilon is what the user calls the same."""
+"""How many epsilons off the reference the later one may be: epsilon is what the user calls the same."""
 
 TREND_LIMIT = 0.5
 """The fall along a window, in epsilons, from which it counts as a trend and the window is not flat.
@@ -101,26 +105,56 @@ def wait_until_settled(
     Returns:
         The verdict with its figures.
     """
-    readings = _Readings(settle=settle, reference_mb=reference_mb)
+    return settle_together(
+        {"": poll}, settle=settle, references={"": reference_mb}, loaded=loaded, sleep=sleep, clock=clock
+    )[""]
+
+
+def settle_together(
+    polls: Mapping[str, Callable[[], float]],
+    *,
+    settle: SettleSpec,
+    references: Mapping[str, float | None],
+    loaded: Callable[[], Sequence[str] | None] | None = None,
+    failed: Callable[[str, Exception], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, SettleOutcome]:
+    """The same for several figures: one wait that ends when all of them are settled at one and the same moment.
+
+    The word is asked once for all of them.
+
+    Args:
+        polls: per probe, what reads its memory in use, in MB.
+        settle: timeout, interval, window and tolerance, the same for all.
+        references: per probe, the last baseline of this night that followed a verified reset.
+        loaded: see `wait_until_settled`.
+        failed: told of a poll that raised; its probe is left out from then on. Without it the error is passed on.
+        sleep: waits so many seconds.
+        clock: monotonic seconds.
+
+    Returns:
+        The verdict on each probe that could be read to the end; none where there is no such probe.
+    """
+    readings = {name: _Readings(settle=settle, reference_mb=references.get(name)) for name in polls}
     start = clock()
     deadline = start + settle.timeout_s
     while True:
         # The word first: a reading taken before the word could still show what the word says is gone.
         word = None if loaded is None else loaded()
-        readings.add(poll(), at=clock() - start, word=word)
-        proven = readings.proven()
-        settled = proven or readings.unproven_plateau()
+        for name in tuple(readings):
+            try:
+                mb = polls[name]()
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed(name, error)
+                del readings[name]
+                continue
+            readings[name].add(mb, at=clock() - start, word=word)
         now = clock()
-        if settled or now >= deadline:
-            return SettleOutcome(
-                status="settled" if settled else readings.failure(),
-                waited_s=now - start,
-                start_mb=readings.values[0],
-                final_mb=readings.values[-1],
-                polls=len(readings.values),
-                still_loaded=tuple(word or ()),
-                proven=proven,
-            )
+        if now >= deadline or all(one.settled() for one in readings.values()):
+            return {name: one.outcome(now - start) for name, one in readings.items()}
         sleep(min(settle.poll_interval_s, deadline - now))  # cut, so that the verdict falls at the timeout
 
 
@@ -148,6 +182,20 @@ class _Readings:
             self.absent_from = here
         self.was_flat = self.was_flat or self.flat_since(0)
 
+    def settled(self) -> bool:
+        return self.proven() or self.unproven_plateau()
+
+    def outcome(self, waited_s: float) -> SettleOutcome:
+        return SettleOutcome(
+            status="settled" if self.settled() else self.failure(),
+            waited_s=waited_s,
+            start_mb=self.values[0],
+            final_mb=self.values[-1],
+            polls=len(self.values),
+            still_loaded=tuple(self.word or ()),
+            proven=self.proven(),
+        )
+
     def proven(self) -> bool:
         if self.word:
             return False
@@ -158,10 +206,14 @@ class _Readings:
         return self.word is not None and self.absent_from is not None and self.flat_since(self.absent_from)
 
     def unproven_plateau(self) -> bool:
-        return self.word is None and self.reference_mb is None and self.flat_since(self.not_named_from)
+        return self.word is None and not self.above() and self.flat_since(self.not_named_from)
+
+    def above(self) -> bool:
+        """Whether the last reading is higher than what is near the reference."""
+        return self.reference_mb is not None and self.values[-1] > self.reference_mb + self.settle.epsilon_mb
 
     def failure(self) -> SettleStatus:
-        above = self.reference_mb is not None and not self.within_reference(self.values[-1], NEAR_LATER)
+        above = self.above()
         held = self.word is None and above and self.was_flat
         return "dirty" if self.word or held else "timeout"
 
@@ -173,7 +225,7 @@ class _Readings:
         )
 
     def within_reference(self, mb: float, epsilons: float) -> bool:
-        return self.reference_mb is not None and mb <= self.reference_mb + epsilons * self.settle.epsilon_mb
+        return self.reference_mb is not None and abs(mb - self.reference_mb) <= epsilons * self.settle.epsilon_mb
 
     def flat_since(self, first: int) -> bool:
         """Whether the last window begins at the reading ``first`` or later and is flat by range and trend."""
