@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import attrs
 
-from runq.plugin import PluginError, Probe
+from runq.plugin import PluginError, Probe, TellsFree, TellsPressure
 
 IDLE_S = 5.0
 """The thread of a probe ends when nothing was asked for so long: a night of 1,000 entries has as many probes."""
@@ -21,10 +22,10 @@ READING_LIMIT_S = 2.0
 class BoundedProbe:
     """Reads a probe in a thread of its own; one that did not come back once is not asked again."""
 
-    probe: Probe
+    probe: Probe | TellsPressure
     limit_s: float = READING_LIMIT_S
     _hangs: bool = attrs.field(default=False, init=False)
-    _asked: SimpleQueue[None] = attrs.field(factory=SimpleQueue, init=False)
+    _asked: SimpleQueue[Callable[[], Any]] = attrs.field(factory=SimpleQueue, init=False)
     _answers: SimpleQueue[Any] = attrs.field(factory=SimpleQueue, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
@@ -36,10 +37,28 @@ class BoundedProbe:
             PluginError: it did not come in time, now or before.
             Exception: whatever the probe raises.
         """
+        if not isinstance(self.probe, Probe):
+            raise PluginError("it reads no memory figure")
+        return self._read(self.probe.read_mb)
+
+    def read_free_mb(self) -> float | None:
+        """The memory still free now, in MB; ``None`` where the probe does not tell.
+
+        Raises:
+            PluginError: it did not come in time, now or before.
+            Exception: whatever the probe raises.
+        """
+        return self._read(self.probe.free_mb) if isinstance(self.probe, TellsFree) else None
+
+    def read_pressure(self) -> float | None:
+        """The memory pressure now, in percent; ``None`` where the probe does not tell. Raises the same."""
+        return self._read(self.probe.pressure_percent) if isinstance(self.probe, TellsPressure) else None
+
+    def _read(self, question: Callable[[], Any]) -> float:
         if self._hangs:
             raise PluginError("it hung before and is not asked again")
         with self._lock:
-            self._asked.put(None)
+            self._asked.put(question)
             if self._thread is None:  # kept for the next readings: to start one costs more than most readings do
                 self._thread = threading.Thread(target=self._answer, name="runq-probe", daemon=True)
                 self._thread.start()
@@ -55,7 +74,7 @@ class BoundedProbe:
     def _answer(self) -> None:
         while True:
             try:
-                self._asked.get(timeout=IDLE_S)
+                question = self._asked.get(timeout=IDLE_S)
             except Empty:
                 with self._lock:
                     if self._asked.empty():
@@ -63,6 +82,6 @@ class BoundedProbe:
                         return
                 continue
             try:
-                self._answers.put(self.probe.read_mb())
+                self._answers.put(question())
             except BaseException as error:  # handed over to the caller's thread
                 self._answers.put(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,17 +9,13 @@ import attrs
 
 from runq.plugin import ModelSpec, ResetContext, ResetOutcome, StartsServer, Step
 from runq.prepared import PreparedEntry
-from runq.sampling import ReadsMemory
-from runq.settle import wait_until_settled
+from runq.settling import Settling, too_little_free
 from runq_schemas.errors import JournalError, RunqError
 from runq_schemas.events import (
     CooldownStarted,
     ResetFinished,
     ResetStarted,
-    SettledProbe,
     SettleFinished,
-    SettleStarted,
-    SettleStatus,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +77,7 @@ class EndpointReady:
         """Reset, settle, cool down and start the server for a step.
 
         Raises:
-            NotReadyError: ``on_dirty`` says not to go on, or the server did not start.
+            NotReadyError: ``on_dirty`` says not to go on, too little memory is free, or the server did not start.
         """
         policy = self.prepared.spec.on_dirty
         tries = 2 if policy == "retry" else 1
@@ -95,6 +90,9 @@ class EndpointReady:
             self._warn_dirty(dirty, outcome, again=number < tries)
         if dirty and policy in ("skip", "stop"):
             raise NotReadyError(f"the baseline is not clean: {dirty}", status="skipped", stop_night=policy == "stop")
+        little = too_little_free(settled.free_mb, self.prepared.spec.min_free_mb)
+        if little:
+            raise NotReadyError(little, status="skipped")
         self._cooldown()
         self.start_server(step.model or self.prepared.entry.model)
         return Baseline(
@@ -177,78 +175,9 @@ class EndpointReady:
 
     def settle(self, outcome: ResetOutcome) -> SettleFinished:
         """Wait until memory is back and record the baseline."""
-        recorder, entry = self.context.recorder, self.prepared.entry.id
-        references = self._references()
-        recorder.event(SettleStarted(reference_mb=references), entry=entry)
-        started = self.context.clock()
-        settled: list[SettledProbe] = []
-        for label, probe in self.prepared.probes.items():
-            one = self._settle_probe(label, probe, references[label], outcome, started)
-            if one is not None:
-                settled.append(one)
-        finished = SettleFinished(
-            status=_worst([one.status for one in settled]),
-            proven=bool(settled) and all(one.proven for one in settled),
-            waited_s=round(self.context.clock() - started, 3),
-            baseline_mb={one.probe: one.final_mb for one in settled},
-            probes=tuple(settled),
-        )
-        self.settled_event = recorder.event(finished, entry=entry)
+        settling = Settling(self.context, self.prepared)
+        finished, self.settled_event = settling.finish(lambda: self._loaded(outcome))
         return finished
-
-    def _settle_probe(
-        self, label: str, probe: ReadsMemory, reference: float | None, outcome: ResetOutcome, started: float
-    ) -> SettledProbe | None:
-        settle = self.prepared.spec.settle
-        left = max(0.0, settle.timeout_s - (self.context.clock() - started))
-
-        def poll() -> float:
-            reading = float(probe.read_mb())
-            if not math.isfinite(reading):
-                raise ValueError(f"it read {reading}")
-            self.context.recorder.tick(
-                entry=self.prepared.entry.id,
-                step="settle",
-                seconds=self.context.clock() - started,
-                memory_mb=reading,
-            )
-            return reading
-
-        try:
-            result = wait_until_settled(
-                poll,
-                settle=attrs.evolve(settle, timeout_s=left),
-                reference_mb=reference,
-                loaded=lambda: self._loaded(outcome),
-                sleep=self.context.interrupts.sleep,
-                clock=self.context.clock,
-            )
-        except JournalError:
-            raise
-        except (Exception, SystemExit) as error:  # a probe is a plugin; its failure costs its figure
-            self.context.recorder.warn(
-                f"the probe {label!r} could not be read: {error}",
-                "its figures are missing; choose another with `probes:`",
-                entry=self.prepared.entry.id,
-            )
-            return None
-        return SettledProbe(
-            probe=label,
-            status=result.status,
-            proven=result.proven,
-            waited_s=round(result.waited_s, 3),
-            start_mb=round(result.start_mb, 1),
-            final_mb=round(result.final_mb, 1),
-            polls=result.polls,
-            reference_mb=reference,
-            still_loaded=tuple(result.still_loaded),
-        )
-
-    def _references(self) -> dict[str, float | None]:
-        """The last baseline of this night after a verified reset, in this boot, per probe."""
-        with self.context.recorder.journal.reader() as reader:
-            known = reader.references(self.context.recorder.night, self.context.boot_id)
-        return {label: known.get(label) for label in self.prepared.probes}
 
     def _cooldown(self) -> None:
         seconds = self.prepared.spec.cooldown_s
@@ -278,10 +207,3 @@ class EndpointReady:
         except BaseException:
             self.context.servers.stop_all()
             raise
-
-
-def _worst(statuses: Sequence[SettleStatus]) -> SettleStatus:
-    """The worst of several probes; ``timeout`` when none could be read."""
-    if "dirty" in statuses:
-        return "dirty"
-    return "timeout" if "timeout" in statuses or not statuses else "settled"

@@ -24,6 +24,8 @@ from runq.plugin import (
     StartsServer,
     Step,
     Target,
+    TellsFree,
+    TellsPressure,
     default_timeout_s,
 )
 from runq.prepared import PreparedEntry
@@ -76,7 +78,7 @@ class Making:
         )
         reset = self._plugin("reset", "backend", self.written.reset, ResetBackend, "reset")
         harness = self._plugin("harness", "harness", self.written.harness, Harness, "harness")
-        probes = self._probes()
+        probes, pressure = self._probes()
         env = self._env()
         steps = self._steps(harness, entry) if harness is not None else ()
         if harness is None or reset is None or self.problems:
@@ -111,6 +113,7 @@ class Making:
             reset=reset,
             endpoint=endpoint,
             probes=probes,
+            pressure=pressure,
             steps=steps,
             timeouts_s={n: self.written.step_timeout_s.get(n, default_timeout_s(n)) for n in names},
             stalls_s={n: stall.get(n) if isinstance(stall, Mapping) else stall for n in names},
@@ -154,7 +157,16 @@ class Making:
             self._problem(f"{key} {text!r} does not exist", f"create {path}, or correct the path", key)
         return path
 
-    def _plugin(self, kind: str, name_key: str, use: PluginUse, protocol: type[Any], *path: str | int) -> Any | None:
+    def _plugin(
+        self,
+        kind: str,
+        name_key: str,
+        use: PluginUse,
+        protocol: type[Any],
+        *path: str | int,
+        instead: type[Any] | None = None,
+    ) -> Any | None:
+        """The plugin with its options; it has to have the protocol, or be the other kind of plugin instead."""
         from runq_schemas.structure import OptionErrors
 
         try:
@@ -169,6 +181,8 @@ class Making:
         except Exception as error:  # a plugin may raise anything; it stops only this queue
             self._failed(kind, use.name, error, *path)
             return None
+        if instead is not None and isinstance(made, instead):
+            protocol = instead
         lacking = [m for m in _methods(protocol) if not _has(made, m)]
         if lacking:
             self._problem(
@@ -180,16 +194,24 @@ class Making:
         self.used.append((kind, use.name))
         return made
 
-    def _probes(self) -> dict[str, BoundedProbe]:
+    def _probes(self) -> tuple[dict[str, BoundedProbe], dict[str, BoundedProbe]]:
+        """Those that read MB, and those that tell the pressure."""
         probes: dict[str, BoundedProbe] = {}
+        pressure: dict[str, BoundedProbe] = {}
         for number, use in enumerate(self.written.probes):
-            probe = self._plugin("probe", "probe", use, Probe, "probes", number)
-            label = use.name if use.name not in probes else f"{use.name}-{number}"
+            probe = self._plugin("probe", "probe", use, Probe, "probes", number, instead=TellsPressure)
+            label = use.name if use.name not in {*probes, *pressure} else f"{use.name}-{number}"
             if probe is not None:
-                probes[label] = BoundedProbe(probe)
+                (probes if isinstance(probe, Probe) else pressure)[label] = BoundedProbe(probe)
         if not self.written.probes:
             self._problem("probes is empty", "name at least one, for example `probes: [system]`", "probes")
-        return probes
+        elif pressure and not probes:
+            self._problem("no probe reads a memory figure", "add one, for example `system`", "probes")
+        free = any(isinstance(one.probe, TellsFree) for one in probes.values())
+        if probes and self.written.min_free_mb is not None and not free:
+            remedy = "add one that does, for example `system`, or drop min_free_mb"
+            self._problem("none of the probes tells how much memory is free", remedy, "min_free_mb")
+        return probes, pressure
 
     def _env(self) -> dict[str, str]:
         env: dict[str, str] = {}

@@ -49,7 +49,9 @@ __all__ = [
     "Supervisor",
     "Target",
     "TellsContext",
+    "TellsFree",
     "TellsNeeds",
+    "TellsPressure",
     "TimedOut",
     "Unreachable",
     "Verdict",
@@ -239,6 +241,34 @@ class Probe(Protocol):
 
         Raises:
             PluginError: it cannot be read on this machine; the message says why. Never a zero instead.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsFree(Protocol):
+    """A probe that also knows how much memory is left, for ``min_free_mb``."""
+
+    def free_mb(self) -> float:
+        """What another model could still take, in MB.
+
+        Raises:
+            PluginError: it cannot be told on this machine; the message says why.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsPressure(Protocol):
+    """A probe of how short of memory the machine is; it stands beside those that read MB and is not settled on."""
+
+    formula: ClassVar[str]
+
+    def pressure_percent(self) -> float:
+        """0: none; 100: as bad as the system can say. ``formula`` says what it is made of.
+
+        Raises:
+            PluginError: it cannot be told on this machine; the message says why.
         """
         ...
 

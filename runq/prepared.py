@@ -34,12 +34,13 @@ class PreparedEntry:
     env: Mapping[str, str] = attrs.field(repr=False)
     beats: Mapping[str, Beat] = attrs.field(factory=dict)
     restart: tuple[str, ...] = ()
+    pressure: Mapping[str, BoundedProbe] = attrs.field(factory=dict)
 
     def settings(self) -> dict[str, Any]:
         """Every resolved setting as JSON data, plugin options included; may hold secrets."""
         return {
             "reset": _plugin_settings(self.spec.reset.name, self.reset),
-            "probes": [_plugin_settings(label, bounded.probe) for label, bounded in self.probes.items()],
+            "probes": [_plugin_settings(name, one.probe) for name, one in {**self.probes, **self.pressure}.items()],
             "harness": _plugin_settings(self.spec.harness.name, self.harness),
             "settle": attrs.asdict(self.spec.settle),
             "reset_before": sorted(self.reset_before),
@@ -55,6 +56,7 @@ class PreparedEntry:
             "cooldown_s": self.spec.cooldown_s,
             "env": {str(name): str(value) for name, value in self.env.items()},
             "on_dirty": self.spec.on_dirty,
+            "min_free_mb": self.spec.min_free_mb,
         }
 
     def endpoints(self) -> tuple[str, ...]:

@@ -212,7 +212,9 @@ class SettledProbe:
 
 @attrs.frozen(kw_only=True)
 class SettleFinished(Event):
-    """The baseline of the entry, per probe, and whether it is proven."""
+    """The baseline of the entry, per probe, and whether it is proven; what is free in MB and the memory pressure in
+    percent, by the probes that tell.
+    """
 
     kind: ClassVar[str] = "settle.finished"
     about: ClassVar[str] = "The baseline in MB, per probe, and whether it is proven."
@@ -221,6 +223,8 @@ class SettleFinished(Event):
     waited_s: float
     baseline_mb: Mapping[str, float]
     probes: tuple[SettledProbe, ...]
+    free_mb: Mapping[str, float] = attrs.field(factory=dict)
+    pressure_percent: Mapping[str, float] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)

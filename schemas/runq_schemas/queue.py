@@ -200,6 +200,14 @@ class _Shared:
         default=None,
         metadata=described("When the reset or the baseline is not proven: warn, retry, skip or stop.", built_in="warn"),
     )
+    min_free_mb: float | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Skip the entry when less memory is free after settling, in MB, by the first probe that can tell.",
+            minimum=0,
+            built_in=None,
+        ),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -317,6 +325,7 @@ class EntrySpec:
     cooldown_s: float
     env: Mapping[str, str]
     on_dirty: OnDirty
+    min_free_mb: float | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:

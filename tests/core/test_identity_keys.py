@@ -44,6 +44,7 @@ CHANGED: dict[str, str] = {
     "cooldown_s": "6",
     "env": "{ OMP_NUM_THREADS: '1' }",
     "on_dirty": "skip",
+    "min_free_mb": "1",
 }
 """A value for each key that differs from the default or from `BASE`."""
 

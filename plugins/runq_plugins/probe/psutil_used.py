@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
-import psutil
 
 
 @attrs.frozen(kw_only=True)
@@ -16,4 +15,6 @@ class PsutilUsedProbe:
 
     def read_mb(self) -> float:
         """The figure now, in MB."""
+        import psutil
+
         return float(psutil.virtual_memory().used) / 2**20
