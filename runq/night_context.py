@@ -115,4 +115,4 @@ class NightContext:
 
     def sampler(self, probes: Mapping[str, ReadsMemory], entry: int, step: str) -> Sampler:
         """A sampler whose readings go to the journal's samples."""
-        return Sampler(probes=probes, now=utc_now, clock=self.clock, keep=self.samples.of(entry, step))
+        return Sampler(probes=probes, now=utc_now, keep=self.samples.of(entry, step))

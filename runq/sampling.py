@@ -24,9 +24,6 @@ BATCH_ROWS = 60
 MOST_ROWS = 10_000
 """Rows kept while the journal does not take them: hours of one probe, and below a megabyte."""
 
-FRESH_S = 0.1
-"""A last reading so soon after the one before would say nothing new; a step that short has loaded no model."""
-
 Keep = Callable[[datetime, str, float], None]
 """Takes a reading: UTC time, probe, MB."""
 
@@ -85,16 +82,14 @@ class Sampler:
 
     probes: Mapping[str, ReadsMemory]
     now: Callable[[], datetime]
-    clock: Callable[[], float]
     keep: Keep
     peak_mb: dict[str, float] = attrs.field(factory=dict, init=False)
     latest_mb: dict[str, float] = attrs.field(factory=dict, init=False)
     errors: dict[str, str] = attrs.field(factory=dict, init=False)
-    _read_at: float | None = attrs.field(default=None, init=False)
 
     def read(self) -> float | None:
         """Take one reading of every probe. Returns the first probe's, in MB."""
-        at, self._read_at = self.now(), self.clock()
+        at = self.now()
         for label, probe in self.probes.items():
             if label in self.errors:
                 continue
@@ -110,11 +105,6 @@ class Sampler:
             self.peak_mb[label] = max(mb, self.peak_mb.get(label, mb))
             self.keep(at, label, mb)
         return next(iter(self.latest_mb.values()), None)
-
-    def read_last(self) -> None:
-        """Take the reading at a step's end, unless there is one of just now."""
-        if self._read_at is None or self.clock() - self._read_at >= FRESH_S:
-            self.read()
 
     def delta_mb(self, baseline_mb: Mapping[str, float]) -> dict[str, float]:
         """Per probe: peak minus baseline, where both are known."""

@@ -66,9 +66,13 @@ class Settling:
             waited_s=round(self.context.clock() - self.started, 3),
             baseline_mb={one.probe: one.final_mb for one in settled},
             probes=settled,
-            free_mb=self._asked(self.prepared.probes, lambda probe: probe.read_free_mb()),
+            free_mb=self._asked(
+                self.prepared.probes,
+                lambda probe: probe.read_free_mb(),
+                needed=self.prepared.spec.min_free_mb is not None,
+            ),
             pressure_percent=self._asked(
-                {**self.prepared.probes, **self.prepared.pressure}, lambda probe: probe.read_pressure()
+                {**self.prepared.probes, **self.prepared.pressure}, lambda probe: probe.read_pressure(), needed=True
             ),
         )
         return finished, recorder.event(finished, entry=entry)
@@ -103,20 +107,25 @@ class Settling:
         )
 
     def _asked(
-        self, probes: Mapping[str, BoundedProbe], question: Callable[[BoundedProbe], float | None]
+        self,
+        probes: Mapping[str, BoundedProbe],
+        question: Callable[[BoundedProbe], float | None],
+        *,
+        needed: bool,
     ) -> dict[str, float]:
-        """What else the probes tell, rounded to a tenth; one that cannot is left out."""
+        """What else the probes tell, rounded to a tenth; one that cannot is left out, with a word if it is needed."""
         told: dict[str, float] = {}
         for label, probe in probes.items():
             try:
                 figure = question(probe)
-            except (Exception, SystemExit) as error:
-                message = error.message if isinstance(error, RunqError) else f"{type(error).__name__}: {error}"
-                self.context.recorder.warn(
-                    f"the probe {label!r} could not tell more: {message}",
-                    getattr(error, "remedy", ""),
-                    entry=self.prepared.entry.id,
-                )
+            except (Exception, SystemExit) as error:  # a probe is a plugin; its failure costs a figure
+                if needed:
+                    message = error.message if isinstance(error, RunqError) else f"{type(error).__name__}: {error}"
+                    self.context.recorder.warn(
+                        f"the probe {label!r} could not tell more: {message}",
+                        getattr(error, "remedy", ""),
+                        entry=self.prepared.entry.id,
+                    )
                 continue
             if figure is not None and math.isfinite(figure):
                 told[label] = round(float(figure), 1)

@@ -205,7 +205,6 @@ class _Run:
                 step=step.name,
                 attempt=self.attempt.number,
             )
-            self.sampler.read()  # a step may be over before the first tick
             why = watch(
                 child,
                 timeout_s=self.prepared.timeouts_s[step.name],
@@ -217,7 +216,7 @@ class _Run:
                 clock=context.clock,
                 interrupts=context.interrupts,
             )
-            self.sampler.read_last()
+            self.sampler.read()  # a step may be over before the first tick, and its model still there
         finally:
             if heart is not None:
                 heart.stop()

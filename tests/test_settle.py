@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runq.settle import SettleOutcome, wait_until_settled
+from runq.settle import SettleOutcome, settle_together, wait_until_settled
 from runq_schemas.queue import SettleSpec
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +65,53 @@ class Machine:
 
 def verdict(outcome: SettleOutcome) -> tuple[str, float, int, bool]:
     return outcome.status, outcome.waited_s, outcome.polls, outcome.proven
+
+
+def test_several_figures_settle_at_one_and_the_same_moment() -> None:
+    """The card's memory is back at 10 s, three readings later than the machine's, which has to be level then too."""
+    machine, card = Machine([4000]), Machine([9000, 9000, 9000, 9000, 9000, 500])
+    outcomes = settle_together(
+        {"machine": machine.poll, "card": card.poll},
+        settle=SPEC,
+        references={"machine": 4000, "card": 500},
+        loaded=machine.loaded,
+        sleep=machine.sleep,
+        clock=lambda: machine.now,
+    )
+    assert verdict(outcomes["machine"]) == verdict(outcomes["card"]) == ("settled", 12, 7, True)
+    assert (outcomes["card"].start_mb, outcomes["card"].final_mb) == (9000, 500)
+    assert machine.asked == 7, "one question for both"
+
+
+def test_one_figure_that_stays_high_is_its_own_verdict_only() -> None:
+    machine, card = Machine([4000]), Machine([9000])
+    outcomes = settle_together(
+        {"machine": machine.poll, "card": card.poll},
+        settle=SPEC,
+        references={"machine": 4000, "card": 500},
+        sleep=machine.sleep,
+        clock=lambda: machine.now,
+    )
+    assert verdict(outcomes["machine"]) == ("settled", 20, 11, True)
+    assert verdict(outcomes["card"]) == ("dirty", 20, 11, False)
+
+
+def test_a_figure_that_cannot_be_read_is_left_out_and_told_once() -> None:
+    machine, told = Machine([4000]), []
+
+    def broken() -> float:
+        raise OSError("no such card")
+
+    outcomes = settle_together(
+        {"card": broken, "machine": machine.poll},
+        settle=SPEC,
+        references={"machine": 4000},
+        failed=lambda name, error: told.append((name, str(error))),
+        sleep=machine.sleep,
+        clock=lambda: machine.now,
+    )
+    assert list(outcomes) == ["machine"]
+    assert told == [("card", "no such card")]
 
 
 # --- with a reference ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 from runq.bounded_probe import BoundedProbe
 from runq.plugin import PluginError
-from runq.sampling import BATCH_ROWS, MOST_ROWS, SampleBatch, Sampler
+from runq.sampling import BATCH_ROWS, MOST_ROWS, SampleBatch
 from runq_journal import Sample
 from runq_schemas.errors import JournalError
 
@@ -141,21 +141,3 @@ def test_readings_that_wait_too_long_go_oldest_first() -> None:
     samples.flush()
     assert len(writer.written) == MOST_ROWS
     assert writer.written[0].mb == 7.0
-
-
-def test_the_last_reading_is_left_out_where_there_is_one_of_just_now() -> None:
-    now = [10.0]
-    read: list[float] = []
-    sampler = Sampler(
-        probes={"system": BoundedProbe(Probe(lambda: 5.0))},
-        now=lambda: AT,
-        clock=lambda: now[0],
-        keep=lambda at, probe, mb: read.append(mb),
-    )
-    sampler.read()
-    now[0] = 10.05
-    sampler.read_last()
-    assert len(read) == 1
-    now[0] = 10.1 + 1e-9
-    sampler.read_last()
-    assert len(read) == 2

@@ -29,6 +29,12 @@ def reset(router: Any, timeout_s: float = 60) -> str:
     return f"{{ backend: llamacpp, base_url: '{router.url}', timeout_s: {timeout_s:g} }}"
 
 
+def memory(server: Any) -> str:
+    """The router's own processes, by the port it listens on."""
+    settle = "settle: { timeout_s: 2, plateau_polls: 2, poll_interval_s: 0.1, epsilon_mb: 40 }"
+    return f"{settle}\nprobes: [{{ probe: process, port: {server.url.rpartition(':')[2]} }}]"
+
+
 def deltas(shop: Any, night: str) -> list[float]:
     return [entry["model_delta_mb"] for entry in shop.summary(night)["entries"]]
 
@@ -37,7 +43,7 @@ def test_three_sizes_rank_as_their_files_do_and_repeat_within_ten_percent(
     router: Any, llama_cpp: Any, asking: Any
 ) -> None:
     server = router()
-    shop = asking(server.url, MODELS, reset(server), of=server, wait_s=1.5)
+    shop = asking(server.url, MODELS, reset(server), memory=memory(server), wait_s=1.5)
     for _ in range(2):
         ran = shop.night()
         assert ran.returncode == 0, ran.stderr
@@ -102,7 +108,7 @@ def test_a_router_that_is_held_busy_is_dirty_and_each_policy_does_what_it_says(
     held, asked = MODELS[1], [MODELS[0], MODELS[2]]
     server = router("--ctx-size", "8192", "--threads", "1", most=2)
     busy_client(server.url, held)
-    shop = asking(server.url, asked, reset(server, 3), of=server, wait_s=1.0)
+    shop = asking(server.url, asked, reset(server, 3), memory=memory(server), wait_s=1.0)
     queue = shop.queue.read_text()
     for policy, resets in RESETS.items():
         shop.queue.write_text(queue.replace("defaults:", f"defaults:\n  on_dirty: {policy}", 1))

@@ -10,6 +10,11 @@ import pytest
 from runq.testing import HarnessConformance, ProbeConformance, ResetConformance, make_context
 from runq_plugins.harness.command import CommandHarness, CommandStep
 from runq_plugins.harness.touchstone import TouchstoneHarness
+from runq_plugins.probe.amd import AmdProbe
+from runq_plugins.probe.cgroup import CgroupProbe
+from runq_plugins.probe.macos import MacosProbe
+from runq_plugins.probe.nvidia import NvidiaProbe
+from runq_plugins.probe.process import ProcessProbe
 from runq_plugins.probe.psutil_used import PsutilUsedProbe
 from runq_plugins.probe.system import SystemProbe
 from runq_plugins.reset.command import CommandReset
@@ -124,6 +129,31 @@ class TestMlx(ResetConformance):
 class TestSystem(ProbeConformance):
     def make(self):
         return SystemProbe()
+
+
+class TestProcess(ProbeConformance):
+    def make(self) -> ProcessProbe:
+        return ProcessProbe(name="python")
+
+
+class TestNvidia(ProbeConformance):
+    def make(self) -> NvidiaProbe:
+        return NvidiaProbe()
+
+
+class TestAmd(ProbeConformance):
+    def make(self) -> AmdProbe:
+        return AmdProbe()
+
+
+class TestMacos(ProbeConformance):
+    def make(self) -> MacosProbe:
+        return MacosProbe()
+
+
+class TestCgroup(ProbeConformance):
+    def make(self) -> CgroupProbe:
+        return CgroupProbe()
 
 
 class TestPsutilUsed(ProbeConformance):

@@ -61,6 +61,29 @@ class FakeProbe:
 
 
 @attrs.frozen(kw_only=True)
+class FreeProbe(FakeProbe):
+    """As `FakeProbe`, and tells that ``free`` MB are left: a number, or how to fail."""
+
+    free: str = "4000"
+
+    def free_mb(self) -> float:
+        fail(self.free)
+        return float(self.free)
+
+
+@attrs.frozen(kw_only=True)
+class PressedProbe:
+    """Tells a pressure."""
+
+    formula: ClassVar[str] = "what it is told"
+    percent: str = "12.5"
+
+    def pressure_percent(self) -> float:
+        fail(self.percent)
+        return float(self.percent)
+
+
+@attrs.frozen(kw_only=True)
 class HeldProbe:
     """What a stand-in and its children really hold: the resident set of the process in ``pid_file`` and below it.
 

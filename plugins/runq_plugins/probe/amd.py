@@ -20,12 +20,12 @@ class AmdProbe:
 
     The driver's own files (Documentation/gpu/amdgpu/driver-misc.rst: mem_info_vram_used, mem_info_gtt_used) need no
     library. On an APU the models live in GTT for the most part.
-
-    Args:
-        card: the name under /sys/class/drm, such as ``card0``; all cards without it.
     """
 
-    card: str | None = None
+    card: str | None = attrs.field(
+        default=None,
+        metadata={"description": "The name under /sys/class/drm, such as `card0`; all cards together without it."},
+    )
 
     formula: ClassVar[str] = "amdgpu mem_info_vram_used + mem_info_gtt_used, in MB (2**20 bytes)"
 

@@ -91,12 +91,12 @@ class CgroupProbe:
     The group's whole usage would count the page cache too, which the last model leaves behind and the system takes
     back whenever it likes (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). What is free is told by the
     least limit of the group and all above it.
-
-    Args:
-        path: the folder of the group, somewhere under /sys/fs/cgroup; runq's own group without it.
     """
 
-    path: str | None = None
+    path: str | None = attrs.field(
+        default=None,
+        metadata={"description": "The group's folder, somewhere under /sys/fs/cgroup; runq's own group without it."},
+    )
 
     formula: ClassVar[str] = (
         "memory.stat of the control group: anon + file_mapped (version 1: total_rss + total_mapped_file),"

@@ -19,12 +19,12 @@ class NvidiaProbe:
 
     The driver gives a process's memory back some seconds after its end, when it has torn its context down. On
     machines whose card uses the system's memory (DGX Spark) the driver has no such figure: use `system` there.
-
-    Args:
-        device: the card's index as ``nvidia-smi`` counts; all cards without it.
     """
 
-    device: int | None = attrs.field(default=None)
+    device: int | None = attrs.field(
+        default=None,
+        metadata={"description": "The card's index as `nvidia-smi` counts; all cards together without it."},
+    )
 
     formula: ClassVar[str] = "NVML nvmlDeviceGetMemoryInfo: used without what the driver reserves, in MB (2**20 bytes)"
 

@@ -11,6 +11,7 @@ import attrs
 import psutil
 
 from runq.plugin import PluginError
+from runq_plugins.options import port_number
 from runq_plugins.probe.footprint import footprint_mb
 from runq_plugins.reset.owner import listener
 
@@ -27,29 +28,31 @@ class ProcessProbe:
     It sees what other programs do not disturb: weights mapped from a file, and the worker processes of a router. No
     process is 0 MB: then the server is gone and its memory with it. Memory on a graphics card is not in it, and on
     macOS not all that Metal holds.
-
-    Args:
-        port: the TCP port that the server listens on.
-        name: its program's name as the system shows it, such as ``llama-server``; every process with that name.
-        figure: ``rss``: the resident set, pages that several of its processes share counted for each; ``uss``: what
-            only one process holds; ``pss`` (Linux): shared pages divided among those that share them. These two walk
-            through a process's pages, 5 to 15 ms for each GB, and hold it up meanwhile. ``footprint`` (macOS): what it
-            costs the machine, Metal's memory included.
     """
 
-    port: int | None = attrs.field(default=None)
-    name: str | None = None
-    figure: Literal["rss", "uss", "pss", "footprint"] = "rss"
+    port: int | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(port_number),
+        metadata={"description": "The TCP port that the server listens on; or `name`."},
+    )
+    name: str | None = attrs.field(
+        default=None,
+        metadata={"description": "Its program's name as the system shows it; every process with that name."},
+    )
+    figure: Literal["rss", "uss", "pss", "footprint"] = attrs.field(
+        default="rss",
+        metadata={
+            "description": "`rss`: the resident set, pages that several of its processes share counted for each. `uss`:"
+            " what only one process holds; `pss` (Linux): shared pages divided; both walk through a process's pages, 5"
+            " to 15 ms for each GB, and hold it up meanwhile. `footprint` (macOS): what it costs the machine, Metal's"
+            " memory included."
+        },
+    )
 
     formula: ClassVar[str] = (
         "resident set (or unique set, proportional set, physical footprint) of a server's process and its descendants,"
         " in MB (2**20 bytes)"
     )
-
-    @port.validator
-    def _port(self, _attribute: object, value: int | None) -> None:
-        if value is not None and not 1 <= value <= 65535:
-            raise ValueError(f"port must be between 1 and 65535, not {value}")
 
     def __attrs_post_init__(self) -> None:
         """Check that there is exactly one way to find the server."""
