@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.measure import clean_environment, runq_program
+from bench.measure import clean_environment
+from bench.peers import runq_program
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def serving(journal: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    argv = [str(runq_program()), "browse", "--runs", str(journal.parent), "--port", str(port), "--no-open"]
+    argv = [str(runq_program()), "browse", "--runs", str(journal.parent), "--port", str(port)]
     process = subprocess.Popen(
         argv, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

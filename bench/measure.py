@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sqlite3
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +52,7 @@ class Table:
             "| --- | ---: | ---: | --- | --- |",
         ]
         for row in self.rows:
-            ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+            ratio = "" if row.ratio is None else number(row.ratio)
             lines.append(f"| {row.name} | {number(row.figure)} {row.unit} | {ratio} | {row.limit} | {row.note} |")
         if self.notes:
             lines += ["", *self.notes]
@@ -60,35 +60,42 @@ class Table:
 
 
 def number(value: float) -> str:
-    """Three significant digits, no exponent."""
-    if value >= 1000:
+    """Three significant digits, no exponent; below 0.001 two of them."""
+    if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    if value == 0 or abs(value) >= 0.001:
+        return f"{value:.3g}"
+    return f"{value:.6f}".rstrip("0")
 
 
-def alternate(cases: Mapping[str, Case], rounds: int) -> dict[str, float]:
-    """The median of each case over rounds that take turns, so that a slow minute of the machine hits all alike."""
-    found: dict[str, list[float]] = {name: [] for name in cases}
+def as_json(machine: str, tables: Sequence[Table]) -> str:
+    """The same for programs: ``{machine, tables: [{title, rows, notes}]}``, a row with the fields of `Row`."""
+    return json.dumps({"machine": machine, "tables": [attrs.asdict(table) for table in tables]}, indent=2)
+
+
+@attrs.frozen
+class Rounds:
+    """What cases came to that took turns, one figure a round and case."""
+
+    figures: Mapping[str, Sequence[float]]
+
+    def median(self, name: str) -> float:
+        """The median of a case."""
+        return statistics.median(self.figures[name])
+
+    def ratio(self, name: str, reference: str) -> float:
+        """The median over the rounds of a case to another in the same round: what slows a round down slows both."""
+        pairs = zip(self.figures[name], self.figures[reference], strict=True)
+        return statistics.median(figure / base for figure, base in pairs)
+
+
+def alternate(cases: Mapping[str, Case], rounds: int) -> Rounds:
+    """Rounds in which every case takes its turn, so that a slow minute of the machine hits all alike."""
+    figures: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():
-            found[name].append(case())
-    return {name: statistics.median(values) for name, values in found.items()}
-
-
-def paired(reference: Case, cases: Mapping[str, Case], rounds: int) -> tuple[float, dict[str, tuple[float, float]]]:
-    """The reference's median, and for each case its median and the median ratio to a reference run just before it."""
-    base: list[float] = []
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, case in cases.items():
-            before = reference()
-            base.append(before)
-            value = case()
-            found[name].append((value, value / before))
-    return statistics.median(base), {
-        name: (statistics.median(value for value, _ in pairs), statistics.median(ratio for _, ratio in pairs))
-        for name, pairs in found.items()
-    }
+            figures[name].append(case())
+    return Rounds(figures)
 
 
 def seconds(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> float:
@@ -114,8 +121,8 @@ def seconds(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping
     return took
 
 
-def machine() -> str:
-    """The machine in one line."""
+def machine(folder: Path) -> str:
+    """The machine in one line, with what its disk takes for one fdatasync of a small write in the folder."""
     model = ""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -123,16 +130,34 @@ def machine() -> str:
         model = names[0] if names else ""
     return (
         f"{platform.system()} {platform.release()}, {os.cpu_count()} cores {model}, "
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
+        f"one fdatasync {statistics.median(fdatasyncs(folder, 200)) * 1e3:.2f} ms"
     ).replace("  ", " ")
+
+
+def fdatasyncs(folder: Path, count: int) -> list[float]:
+    """Seconds that each of so many fdatasyncs takes, after a write of 400 bytes behind the last."""
+    path = folder / "fdatasync"
+    log = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+    took: list[float] = []
+    try:
+        for _ in range(count):
+            os.write(log, b"x" * 400)
+            started = time.perf_counter()
+            synchronise(log)
+            took.append(time.perf_counter() - started)
+    finally:
+        os.close(log)
+        path.unlink()
+    return took
+
+
+def synchronise(descriptor: int) -> None:
+    """fdatasync(2), or fsync(2) where there is none (macOS)."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def clean_environment() -> dict[str, str]:
     """The environment without what would slow Python down: bytecode must be kept, as any installed program's is."""
     left_out = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "COVERAGE_PROCESS_START"}
     return {key: value for key, value in os.environ.items() if key not in left_out}
-
-
-def runq_program() -> Path:
-    """The `runq` of the interpreter this runs under."""
-    return Path(sys.executable).with_name("runq")

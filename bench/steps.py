@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from bench import queues
-from bench.measure import Table, alternate, clean_environment, runq_program, seconds
-from bench.peers import MissingPeerError, program_of, python_of
+from bench.measure import Table, alternate, clean_environment, seconds, synchronise
+from bench.peers import MissingPeerError, program_of, python_of, runq_program, script_of
 
 PEERS = Path(__file__).parent / "peers"
 TOUCH = "/usr/bin/touch"
@@ -30,7 +30,7 @@ def bare(folder: Path, steps: int, *, syncs: int) -> float:
         os.waitpid(os.posix_spawn(TOUCH, [TOUCH, out], os.environ), 0)
         for _ in range(syncs):
             os.write(log, b"x" * 400)
-            os.fdatasync(log)
+            synchronise(log)
     took = time.perf_counter() - started
     os.close(log)
     return took / steps
@@ -141,7 +141,7 @@ def peers(folder: Path, steps: int) -> dict[str, tuple[Callable[[], float], str]
 
     def doit() -> Callable[[], float]:
         state = folder / "doit.db"
-        argv = [str(python_of("doit").with_name("doit")), "-f", str(PEERS / "dodo.py"), "--db-file", str(state)]
+        argv = [str(script_of("doit", "doit")), "-f", str(PEERS / "dodo.py"), "--db-file", str(state)]
         return whole(argv, lambda: [old.unlink() for old in folder.glob("doit.db*")])
 
     def snakemake() -> Callable[[], float]:
@@ -150,7 +150,7 @@ def peers(folder: Path, steps: int) -> dict[str, tuple[Callable[[], float], str]
             for old in folder.glob("peer*"):
                 old.unlink()
 
-        program = str(python_of("snakemake").with_name("snakemake"))
+        program = str(script_of("snakemake", "snakemake"))
         return whole([program, "--snakefile", str(PEERS / "Snakefile"), "--cores", "1", "--quiet", "all"], clean)
 
     prefect = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_LOGGING_LEVEL": "ERROR"}
@@ -176,45 +176,62 @@ def peers(folder: Path, steps: int) -> dict[str, tuple[Callable[[], float], str]
     return found
 
 
+FLOOR = f"bare posix_spawn loop + {EVENTS_A_STEP} fdatasyncs"
+SUBJECT = "runq, every event durable"
+
+
 def run(*, quick: bool) -> list[Table]:
     """Step overhead beside the peers, and how it grows."""
-    steps, rounds = (50, 1) if quick else (200, 5)
-    table = Table(title=f"Overhead of a step ({steps} trivial steps of one entry)")
     with tempfile.TemporaryDirectory(prefix="runq-bench-") as name:
-        folder = Path(name)
-        beside: list[float] = []
+        return [_beside_peers(Path(name), quick=quick), _growth(Path(name), quick=quick)]
 
-        def runq() -> float:
-            step, rest = of_runq(folder, steps)
-            beside.append(rest)
-            return step
 
-        floor = f"bare posix_spawn loop + {EVENTS_A_STEP} fdatasyncs"
-        mine = alternate(
-            {
-                "bare posix_spawn loop": lambda: bare(folder, steps, syncs=0),
-                floor: lambda: bare(folder, steps, syncs=EVENTS_A_STEP),
-                "the same, its events inserted by sqlite3": lambda: bare_sqlite(folder, steps),
-                "runq, every event durable": runq,
-            },
-            rounds,
+def _beside_peers(folder: Path, *, quick: bool) -> Table:
+    steps, rounds, peer_rounds = (50, 3, 1) if quick else (200, 7, 3)
+    table = Table(title=f"Overhead of a step ({steps} trivial steps of one entry)")
+    rest: list[float] = []
+
+    def runq() -> float:
+        step, beside = of_runq(folder, steps)
+        rest.append(beside)
+        return step
+
+    mine = alternate(
+        {
+            "bare posix_spawn loop": lambda: bare(folder, steps, syncs=0),
+            FLOOR: lambda: bare(folder, steps, syncs=EVENTS_A_STEP),
+            "the same, its events inserted by sqlite3": lambda: bare_sqlite(folder, steps),
+            SUBJECT: runq,
+        },
+        rounds,
+    )
+    for label in mine.figures:
+        limit = "at most 1.5" if label == SUBJECT else ""
+        table.add(label, mine.median(label) * 1e3, "ms", ratio=mine.ratio(label, FLOOR), limit=limit)
+    for label, (case, promise) in peers(folder, steps).items():
+        try:
+            found = alternate({FLOOR: lambda: bare(folder, steps, syncs=EVENTS_A_STEP), label: case}, peer_rounds)
+        except RuntimeError as error:
+            table.notes.append(f"- {label} failed here: {str(error).splitlines()[-1][:200]}")
+            continue
+        table.add(label, found.median(label) * 1e3, "ms", ratio=found.ratio(label, FLOOR), note=promise)
+    table.notes.append(
+        f"- the rest of runq's night (start, reading the queue, reset, summaries): {min(rest):.2f} s in all"
+    )
+    return table
+
+
+def _growth(folder: Path, *, quick: bool) -> Table:
+    table = Table(title="How the cost of a step grows")
+    sizes = (1, 10, 100) if quick else (1, 10, 200, 1_000, 10_000)
+    figures = {size: of_runq(folder, size)[0] for size in sizes}
+    for size, figure in figures.items():
+        limit = "flat from 10 on" if size == sizes[-1] else ""
+        table.add(
+            f"{size:,} step{'s' if size > 1 else ''}",
+            figure * 1e3,
+            "ms a step",
+            ratio=figure / figures[10],
+            limit=limit,
         )
-        for label, figure in mine.items():
-            limit = "at most 1.5" if label.startswith("runq") else ""
-            table.add(label, figure * 1e3, "ms", ratio=figure / mine[floor], limit=limit)
-        for label, (case, promise) in peers(folder, steps).items():
-            try:
-                figure = alternate({label: case}, 1 if quick else 3)[label]
-            except RuntimeError as error:
-                table.notes.append(f"- {label} failed here: {str(error).splitlines()[-1][:200]}")
-                continue
-            table.add(label, figure * 1e3, "ms", ratio=figure / mine[floor], note=promise)
-        table.notes.append(
-            f"- the rest of runq's night (start, reading the queue, reset, summaries): {min(beside):.2f} s in all"
-        )
-        growth = Table(title="How the cost of a step grows")
-        sizes = (1, 10, 100) if quick else (1, 10, 200, 1_000, 10_000)
-        figures = {size: of_runq(folder, size)[0] for size in sizes}
-        for size, figure in figures.items():
-            growth.add(f"{size:,} steps", figure * 1e3, "ms a step", ratio=figure / figures[10])
-    return [table, growth]
+    return table

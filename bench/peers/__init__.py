@@ -1,7 +1,8 @@
-"""What people would use instead, each in an environment of its own."""
+"""What people would use instead, and runq itself: each in an environment of its own, as its user has it."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import platformdirs
 
 from bench.measure import clean_environment
 
-VERSIONS = {
+REPOSITORY = Path(__file__).parents[2]
+
+PACKAGES = {
     "doit": ["doit"],
     "snakemake": ["snakemake"],
     "huey": ["huey"],
@@ -19,8 +22,14 @@ VERSIONS = {
     "prefect": ["prefect"],
     "llm": ["llm"],
     "sqlite-utils": ["sqlite-utils"],
+    "datasette": ["datasette"],
+    "ruamel.yaml": ["ruamel.yaml"],
+    "runq": ["--editable", str(REPOSITORY)],
 }
-"""PyPI packages of each peer; the newest that installs, its version stands in the table."""
+"""What pip installs for each: the newest that it finds, and runq as it stands here.
+
+The environment that runs the bench will not do for runq: the tools of its developers slow every start of its Python.
+"""
 
 DEBIAN = {"tsp": "task-spooler", "nq": "nq", "parallel": "parallel"}
 """Program: its Debian package."""
@@ -39,13 +48,32 @@ def python_of(peer: str) -> Path:
     folder = platformdirs.user_cache_path("runq") / "bench-peers" / peer
     python = folder / "bin" / "python"
     done = folder / "installed"
-    if not done.exists():
+    wanted = _wanted(peer)
+    if not done.exists() or done.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         print(f"installing {peer} ...", file=sys.stderr)
         _run([sys.executable, "-m", "venv", str(folder)], peer)
-        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *VERSIONS[peer]], peer)
-        done.touch()
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES[peer]], peer)
+        done.write_text(wanted)
     return python
+
+
+def _wanted(peer: str) -> str:
+    """What an environment was made for; it is made anew for another Python, and when runq's own metadata change."""
+    words = [sys.version, *PACKAGES[peer]]
+    if peer == "runq":
+        words.append(hashlib.sha256((REPOSITORY / "pyproject.toml").read_bytes()).hexdigest())
+    return "\n".join(words)
+
+
+def script_of(peer: str, name: str) -> Path:
+    """A program that the peer's package installs; see `python_of`."""
+    return python_of(peer).with_name(name)
+
+
+def runq_program() -> Path:
+    """runq's own program."""
+    return script_of("runq", "runq")
 
 
 def program_of(peer: str) -> Path:
@@ -57,7 +85,12 @@ def program_of(peer: str) -> Path:
     found = shutil.which(peer)
     if found is None and shutil.which("apt-get") is not None:
         print(f"installing {DEBIAN[peer]} ...", file=sys.stderr)
-        _run(["apt-get", "install", "--yes", "--no-install-recommends", DEBIAN[peer]], peer)
+        argv = ["apt-get", "install", "--yes", "--no-install-recommends", DEBIAN[peer]]
+        try:
+            _run(argv, peer)
+        except MissingPeerError:  # its lists may be old, or not there yet
+            _run(["apt-get", "update"], peer)
+            _run(argv, peer)
         found = shutil.which(peer)
     if found is None:
         raise MissingPeerError(f"{peer} is not installed (Debian: {DEBIAN[peer]})")
