@@ -11,12 +11,14 @@ backend speaks the truth, our rule must make neither fault. Where it cannot, nob
 table shows those rows too, where no level may be called proven. One coincidence is left out of them, since nothing
 that sees readings only could tell it from a release: others that gave back just what the model still holds.
 
-Exits 1 when a promise is broken.
+Waits on a real llama.cpp router, recorded every 20 ms (`bench.record_traces`), join the simulated ones: the rows that
+begin with "real". Exits 1 when a promise is broken.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import statistics
 import sys
@@ -25,6 +27,7 @@ from typing import Literal
 
 import attrs
 
+from bench.recorded import RecordedTrace, recorded_traces
 from runq.settle import SettleOutcome, wait_until_settled
 from runq_schemas.queue import SettleSpec
 
@@ -261,7 +264,7 @@ def traces(per_row: int, seed: int) -> Iterator[Trace]:
 # --- the rules ----------------------------------------------------------------------------------------------
 
 
-def ancestor(trace: Trace) -> float | None:
+def ancestor(trace: Trace | RecordedTrace) -> float | None:
     """When touchstone's rule accepts: so many neighbouring readings in a row closer than epsilon."""
     at, before, in_a_row = 0.0, trace.reading_mb(0.0), 0
     while at < SETTLE.timeout_s:
@@ -274,7 +277,7 @@ def ancestor(trace: Trace) -> float | None:
     return None
 
 
-def ours(trace: Trace) -> SettleOutcome:
+def ours(trace: Trace | RecordedTrace) -> SettleOutcome:
     now = 0.0
 
     def sleep(seconds: float) -> None:
@@ -299,7 +302,7 @@ class Score:
     clean_refused: int = 0
     excess_s: list[float] = attrs.field(factory=list)
 
-    def add(self, trace: Trace, accepted_at: float | None) -> None:
+    def add(self, trace: Trace | RecordedTrace, accepted_at: float | None) -> None:
         ready_at = trace.ready_at
         if accepted_at is None:
             self.clean_refused += ready_at is not None
@@ -328,7 +331,7 @@ class Row:
 
 def run(per_row: int = 100, seed: int = 1) -> list[Row]:
     rows: dict[tuple[str, str], Row] = {}
-    for trace in traces(per_row, seed):
+    for trace in itertools.chain(traces(per_row, seed), recorded_traces(SETTLE.epsilon_mb)):
         row = rows.setdefault(
             (trace.family, trace.knowledge),
             Row(trace.family, trace.knowledge, trace.knowable, trace.reference_at_level),

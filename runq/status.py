@@ -106,10 +106,13 @@ def status_text(data: Mapping[str, Any]) -> str:
     width = min(max(map(len, models), default=0), MODEL_COLUMN)
     for entry, model in zip(data["entries"], models, strict=True):
         steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
+        steps += _delta_text(entry)
         lines.append(f"{'e' + str(entry['id']):<3}  {model:<{width}}  {steps}")
         lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
         if entry["reason"]:
             lines.append(f"      {one_line(entry['reason'])}")
+    if any(_delta_text(entry).endswith("*") for entry in data["entries"]):
+        lines += ["", "* The baseline is not proven: the model delta may hold what an earlier model left behind."]
     lives = data["state"] in ("running", "paused", "frozen")
     if lives and data["now"]:
         lines += ["", f"now: {_pause_text(data) or _now_text(data['now'])}"]
@@ -125,6 +128,13 @@ def status_text(data: Mapping[str, Any]) -> str:
         why = "its runner died; " if data["state"] == "died" else ""
         lines += ["", f"{why}go on with: {data['resume']}"]
     return clean_lines("\n".join(lines))
+
+
+def _delta_text(entry: Mapping[str, Any]) -> str:
+    """The model delta, marked where it stands on a baseline that is not proven."""
+    if entry["model_delta_mb"] is None:
+        return ""
+    return f"  {entry['model_delta_mb']:+.0f} MB" + ("" if entry["baseline_proven"] else "*")
 
 
 def _step_text(step: Mapping[str, Any]) -> str:

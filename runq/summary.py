@@ -182,7 +182,8 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
     if errors:
         lines += ["", "## Errors", ""]
         for entry in errors:
-            detail = f" — {escaped(entry['reason'])}" if entry["reason"] else ""
+            more = entry["reason"] and entry["reason"] not in entry["error"]
+            detail = f" — {escaped(entry['reason'])}" if more else ""
             lines.append(f"- {entry['index']} {escaped(entry['model_id'])}: {escaped(entry['error'])}{detail}")
     if summary["warnings"]:
         lines += ["", "## Warnings", ""]

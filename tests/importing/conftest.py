@@ -14,18 +14,27 @@ import pytest
 
 from ..commands.conftest import home, past, runq
 
+MADE = Path(__file__).parents[2] / ".venv-harness" / "bin" / "python"
+
 __all__ = ["home", "past", "runq"]
 
 
 @pytest.fixture(scope="session")
 def inspect_python(missing_session: Callable[[str], NoReturn]) -> str:
-    """An interpreter that imports inspect_ai: ``$INSPECT_PYTHON``, this one, or the one of `inspect` on the PATH."""
+    """An interpreter that imports inspect_ai: ``$INSPECT_PYTHON``, tests/run.py's, this one, or that of `inspect`."""
     beside = shutil.which("inspect")
-    places = [os.environ.get("INSPECT_PYTHON"), sys.executable, beside and str(Path(beside).with_name("python"))]
+    places = [
+        os.environ.get("INSPECT_PYTHON"),
+        str(MADE),
+        sys.executable,
+        beside and str(Path(beside).with_name("python")),
+    ]
     for place in filter(None, places):
+        if not Path(place).is_file():
+            continue
         ran = subprocess.run([place, "-c", "import inspect_ai"], capture_output=True, timeout=120)
         if ran.returncode == 0:
             return str(place)
     return missing_session(
-        "inspect-ai is not installed (pip install inspect-ai, or name an interpreter in INSPECT_PYTHON)"
+        "inspect-ai is not installed (python3 tests/run.py installs it; or name an interpreter in INSPECT_PYTHON)"
     )

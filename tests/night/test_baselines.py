@@ -61,6 +61,11 @@ def test_baselines_references_and_model_deltas(shop):
     assert "| 1400.0\\* | 600.0\\* |" in rows["4"]
     assert all("\\*" not in rows[n] for n in "0123")
     assert "The baseline is not proven" in shop.markdown()
+    lines = shop.runq("status").stdout.splitlines()
+    assert [line.split("  ")[-1] for line in lines if line[:3] in {f"e{n} " for n in range(5)}] == [
+        "+500 MB", "+790 MB", "+880 MB", "+695 MB", "+600 MB*"
+    ]  # fmt: skip
+    assert any(line.startswith("* The baseline is not proven") for line in lines)
     # A backend that can verify and could not is told of, as is a baseline that is not clean.
     assert [w["entry"] for w in shop.summary()["warnings"]] == [2, 4]
 

@@ -28,6 +28,7 @@ def test_an_entry_below_the_floor_is_skipped_and_the_next_one_runs(workshop: Any
     assert statuses(workshop) == [("skipped", reason), ("complete", "")]
     assert [event.data["free_mb"] for event in workshop.events("settle.finished")] == [{"free": 1999.6}] * 2
     assert [event.entry for event in workshop.events("step.started")] == [1]
+    assert f"- 0 large: {reason}\n" in workshop.markdown().replace("\\", ""), "the reason is said once"
 
 
 def test_the_first_probe_that_tells_decides(workshop: Any) -> None:
