@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("runq.commands.log", "Show the log of an entry's step; -f follows it."),
     "rerun": ("runq.commands.rerun", "Run one entry, or one step of it, again in the latest night."),
     "replay": ("runq.commands.replay", "Rebuild the summaries from the journal, or verify it."),
+    "report": ("runq.commands.report", "Write the morning page of a night: one HTML file, or Markdown or CSV."),
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
     "import": ("runq.commands.import_", "Take over results of touchstone and Inspect into the journal."),
@@ -41,6 +42,7 @@ A first night:
   runq check queue.yaml     load and ask every model once, before the first real night
   runq night queue.yaml     run it; Ctrl-C stops, --resume goes on
   runq status               how far it is, from any terminal
+  runq report               the morning page: what failed and why, scores, memory, time
   runq browse               all nights in the browser
 
 \b

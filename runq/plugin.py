@@ -335,7 +335,8 @@ class Evidence:
     Args:
         ok: whether they prove the step.
         reason: why not; one sentence.
-        facts: figures for the journal (JSON data), for example ``answers`` and ``answers_failed``.
+        facts: figures for the journal (JSON data), for example ``answers`` and ``answers_failed``;
+            summaries and the report show these and ``tokens_per_second``.
         metrics: the scores, the one to look at first; no two of a name. What is not a finite number is left out.
     """
 

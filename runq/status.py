@@ -23,23 +23,28 @@ if TYPE_CHECKING:
 
 
 def status_data(journal: Path, night: str | None) -> dict[str, Any]:
+    """The summary of a night with more fields: see `status_of`.
+
+    Raises:
+        UsageError: there is no such night.
+    """
+    with JournalReader.open(journal) as reader:
+        return status_of(reader, journal, chosen_night(reader, night))
+
+
+def status_of(reader: JournalReader, journal: Path, wanted: str) -> dict[str, Any]:
     """The summary of a night with more fields.
 
     ``runner`` is the runner's process when it is alive (else ``None``), ``now`` the latest transition, ``resume`` the
     command that goes on with the night (``None`` when it is complete), and ``state`` is ``running``, ``paused``,
     ``frozen`` (by Ctrl-Z), ``finished``, ``interrupted`` or ``died``. ``pause`` says since when it pauses and who asked
     (else ``None``), ``asked`` what somebody asked for that is still to come.
-
-    Raises:
-        UsageError: there is no such night.
     """
-    with JournalReader.open(journal) as reader:
-        wanted = chosen_night(reader, night)
-        data = summary.build(reader, wanted)
-        plan = reader.latest_plan(wanted)
-        last = _doing(reader, wanted)
-        stands = standing(reader.events(wanted, kinds=KINDS))
-        runner = runner_of(journal, reader)
+    data = summary.build(reader, wanted)
+    plan = reader.latest_plan(wanted)
+    last = _doing(reader, wanted)
+    stands = standing(reader.events(wanted, kinds=KINDS))
+    runner = runner_of(journal, reader)
     data["state"] = state_of(wanted, data["state"], runner)
     mine = runner is not None and runner.night == wanted
     data["runner"] = {"pid": runner.holder.pid, "since": runner.holder.since} if runner and mine else None

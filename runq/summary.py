@@ -45,6 +45,7 @@ _ADDED_FIELDS = (
     "model_delta_mb",
     "answers",
     "answers_failed",
+    "tokens_per_second",
 )
 
 METRIC_FIELDS = ("step", "name", "value", "stderr", "n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from runq_journal.connection import connect_read_only, connect_reader, has_wal, is_journal, translated
 from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
+from runq_journal.thinning import THINNED
 from runq_journal.view_files import create_temporary, stale_views
 from runq_journal.view_rows import ORDERS, Row, meant
 from runq_schemas.errors import JournalError
@@ -99,6 +101,16 @@ class JournalReader:
         """How many events there are."""
         return int(self._query("SELECT count(*) AS n FROM event")[0]["n"])
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Every answer inside the block is of one moment, though a night writes meanwhile."""
+        with translated(self.path, "read"):
+            self._conn.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._conn.execute("ROLLBACK")
+
     def events(
         self,
         night: str | None = None,
@@ -148,7 +160,23 @@ class JournalReader:
             " AND (?2 IS NULL OR entry = ?2) AND (?3 IS NULL OR step = ?3) ORDER BY at, id",
             (night, entry, step),
         )
-        return [Sample(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in rows]
+        return [_sample(row) for row in rows]
+
+    def thinned_samples(self, night: str, width_s: float) -> list[Sample]:
+        """The lowest and the highest reading of each probe and step in every ``width_s`` seconds, in the order of time.
+
+        No peak is lost, and a night of half a million readings becomes a line that can be drawn.
+        """
+        return [_sample(row) for row in self._query(THINNED, {"night": night, "width_s": width_s})]
+
+    def last_sample_at(self, night: str, entry: int, step: str, before: str | None = None) -> datetime | None:
+        """When the last reading was taken while a step ran; ``before`` an event's ``at``."""
+        rows = self._query(
+            "SELECT max(at) AS at FROM sample WHERE night = ?1 AND entry = ?2 AND step = ?3"
+            " AND (?4 IS NULL OR at < ?4)",
+            (night, entry, step, before),
+        )
+        return None if rows[0]["at"] is None else datetime.fromisoformat(rows[0]["at"])
 
     def latest_plan(self, night: str) -> dict[str, Any]:
         """What the newest ``night.started`` or ``night.resumed`` of the night says.
@@ -327,11 +355,15 @@ class JournalReader:
             row = self._conn.execute(sql, values).fetchone()
         return stored_event(self.path, row) if row else None
 
-    def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
+    def _query(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Row]:
         with translated(self.path, "read"):
             cursor = self._conn.execute(sql, values)
             names = [column[0] for column in cursor.description]
             return [{name: meant(name, value) for name, value in zip(names, row, strict=True)} for row in cursor]
+
+
+def _sample(row: Row) -> Sample:
+    return Sample(**{**row, "at": datetime.fromisoformat(row["at"])})
 
 
 def _scope(conn: sqlite3.Connection, upto: int | None) -> None:

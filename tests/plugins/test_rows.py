@@ -28,6 +28,18 @@ def test_counts(rows):
     assert found.problem("f") == ""
 
 
+def test_the_median_of_the_answers_that_are_ok_is_their_speed(rows):
+    speeds = [30.0, 10, 50.004, None, "fast", True, -1, 0]
+    found = rows([{"ok": True, "decode_tps": speed} for speed in speeds] + [{"ok": False, "decode_tps": 900.0}])
+    assert found.tokens_per_second == [30.0, 10.0, 50.004]
+    assert found.answer_facts()["tokens_per_second"] == 30.0
+    assert (
+        rows([{"ok": True, "decode_tps": speed} for speed in (10.0, 20.555)]).answer_facts()["tokens_per_second"]
+        == 15.28
+    )
+    assert rows(b'{"ok": true, "decode_tps": 1e999}\n{"ok": true, "decode_tps": NaN}\n').tokens_per_second == []
+
+
 def test_one_is_not_true(rows):
     found = rows([{"ok": 1}, {"ok": "true"}])
     assert (found.judged, found.passed) == (0, 0)

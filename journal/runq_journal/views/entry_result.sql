@@ -27,6 +27,7 @@
 --   model_delta_mb   of the first probe, peak minus baseline, in MB (2^20 bytes)
 --   answers          how many answers the first step gave
 --   answers_failed   how many of them failed
+--   tokens_per_second  median over the answers of the first step; null when the harness does not tell it
 CREATE VIEW entry_result AS
 WITH halted AS (
   -- An entry is decided by its first step that is not ok.
@@ -162,5 +163,9 @@ SELECT
   (SELECT item.value FROM json_each(word_data, '$.peak_mb') AS item LIMIT 1) AS peak_mb,
   (SELECT item.value FROM json_each(word_data, '$.model_delta_mb') AS item LIMIT 1) AS model_delta_mb,
   json_extract(word_data, '$.facts.answers') AS answers,
-  json_extract(word_data, '$.facts.answers_failed') AS answers_failed
+  json_extract(word_data, '$.facts.answers_failed') AS answers_failed,
+  -- A harness is anybody's: any other value is no figure.
+  CASE WHEN json_type(word_data, '$.facts.tokens_per_second') IN ('integer', 'real')
+    THEN json_extract(word_data, '$.facts.tokens_per_second')
+  END AS tokens_per_second
 FROM spoken;

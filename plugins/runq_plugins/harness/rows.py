@@ -7,6 +7,8 @@ its judge writes an `_error` row when its last call fails; both exit 0.
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ class Rows:
         first_error: what the first row without ``ok: true`` says under ``error``.
         error_rows: rows that hold a key `_error`, at any depth, or are named so.
         error_text: what the first of them says.
+        tokens_per_second: what each answer that is ok says under ``decode_tps``.
     """
 
     rows: int = 0
@@ -41,6 +44,7 @@ class Rows:
     first_error: str = ""
     error_rows: int = 0
     error_text: str = ""
+    tokens_per_second: list[float] = attrs.field(factory=list)
 
     @property
     def failed(self) -> int:
@@ -63,12 +67,16 @@ class Rows:
         return f"{self.failed} of {self.rows} answers failed, none is ok{first}"
 
     def answer_facts(self) -> Mapping[str, Any]:
-        """``answers``, ``answers_failed``, ``first_error`` and ``torn_rows``, the last two only where there are any."""
+        """``answers``, ``answers_failed``, and where there are any ``first_error``, ``torn_rows`` and
+        ``tokens_per_second``: the median over the answers, so that one that waited for the model to load counts as one.
+        """
         facts: dict[str, Any] = {"answers": self.rows, "answers_failed": self.failed}
         if self.failed and self.first_error:
             facts["first_error"] = self.first_error
         if self.torn:
             facts["torn_rows"] = self.torn
+        if self.tokens_per_second:
+            facts["tokens_per_second"] = round(statistics.median(self.tokens_per_second), 2)
         return facts
 
 
@@ -107,12 +115,20 @@ def _count(found: Rows, row: dict[str, Any]) -> None:
     found.judged += isinstance(ok, bool)
     if ok is True:
         found.passed += 1
+        if (speed := _speed(row.get("decode_tps"))) is not None:
+            found.tokens_per_second.append(speed)
     elif not found.first_error:
         found.first_error = _text(row.get("error"))
     error = next(_errors(row), None)
     if error is not None:
         found.error_rows += 1
         found.error_text = found.error_text or _text(error) or "no text"
+
+
+def _speed(value: Any) -> float | None:
+    """Tokens per second; ``None`` for what is no such figure."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    return number if math.isfinite(number) and number > 0 else None
 
 
 def _errors(row: dict[str, Any]) -> Iterator[Any]:
