@@ -23,7 +23,8 @@ from runq.commands.arguments import journal_of, night_argument, runs_option
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
-    help="The file to write; - is standard output.  [default: report.html in the night's folder; md and csv: -]",
+    help="The file to write; - is standard output, where md and csv go by themselves."
+    "  [default: report.html in the night's folder]",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 @runs_option

@@ -280,7 +280,7 @@ def test_a_tab_in_a_real_shell(shell, home, past, tmp_path):
     terminal = Terminal(shell, home, tmp_path)
     try:
         for typed, wanted in (
-            ("runq rep\t", "runq replay "),
+            ("runq repl\t", "runq replay "),
             ("runq status 2026-\t", f"runq status {NIGHT} "),
             ("runq log e1 ev\t", "runq log e1 eval "),
             ("runq night qu\t", "runq night queue.yaml "),
