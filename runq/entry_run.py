@@ -212,6 +212,7 @@ class _EntryRun:
             # Who pauses a night wants the machine, and may have loaded anything meanwhile.
             paused = attention.gate()
             hold_to(self.context, self.prepared, step.name)
+            self.context.disk.ready()
             if warm is not None and not paused and not self._server_died():
                 self.baseline, self.reset_done = warm, True
             elif due or paused or not self.reset_done or self._server_died():

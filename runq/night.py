@@ -119,11 +119,12 @@ def run_night(
         if request.resume and not planning.left(works):
             _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
-        _start(context, request, works, started)
-        with context.attention.attending(journal.path, work, machine):
-            interrupted = wait_for_start(context) or run_all(
-                context, works, request.failures_allowed, request.queue.spec.order
-            )
+        with context.disk.keeping(journal):
+            _start(context, request, works, started)
+            with context.attention.attending(journal.path, work, machine):
+                interrupted = wait_for_start(context) or run_all(
+                    context, works, request.failures_allowed, request.queue.spec.order
+                )
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
 
 

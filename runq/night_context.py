@@ -12,6 +12,7 @@ import attrs
 
 from runq import paths
 from runq.attention import Attention
+from runq.night_disk import NightDisk
 from runq.pace import Pace
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
@@ -49,10 +50,15 @@ class NightContext:
     servers: NightServers = attrs.field(init=False)
     samples: SampleBatch = attrs.field(init=False)
     attention: Attention = attrs.field(init=False)
+    disk: NightDisk = attrs.field(init=False)
 
     @attention.default
     def _nothing_noticed_yet(self) -> Attention:
         return Attention(self.recorder, self.interrupts)
+
+    @disk.default
+    def _nothing_kept_back_yet(self) -> NightDisk:
+        return NightDisk(self.recorder, self.runs)
 
     @samples.default
     def _no_sample_yet(self) -> SampleBatch:

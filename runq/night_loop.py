@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 import attrs
@@ -78,6 +79,8 @@ def finished(context: NightContext, stopped: str = "") -> None:
 def write_summary(context: NightContext) -> None:
     """Write the summaries from the journal; a failure is a warning, they can be rebuilt by `runq replay`."""
     error = summary_error(context.recorder.journal, context.recorder.night, context.runs)
+    while error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT) and context.disk.give():
+        error = summary_error(context.recorder.journal, context.recorder.night, context.runs)
     if error is not None:
         context.recorder.warn(
             f"the summary could not be written: {error}", "make room, then run `runq replay` to write it"

@@ -11,6 +11,7 @@ import attrs
 from runq import artifacts, logs
 from runq.endpoint_alive import tell_dead, tell_refused
 from runq.heartbeat import Heart
+from runq.night_disk import NO_SPACE
 from runq.paths import private_folder
 from runq.plugin import Evidence, Step
 from runq.prepared import PreparedEntry
@@ -71,6 +72,8 @@ def classify(
         return "interrupted", _unproven(f"it was skipped, asked by {end.by}")
     if end.why == "dead":
         return "stalled", _unproven(f"it went silent, and its endpoint gave no answer: {end.endpoint}")
+    if end.why == "full":
+        return "failed", _unproven("it was ended")
     if end.why == "timeout":
         return "timeout", _unproven(f"it ran past its timeout of {timeout_s:g} s")
     if end.why == "stalled":
@@ -148,6 +151,7 @@ class _Run:
         from runq.processes import SpawnError
 
         context, attempt = self.context, self.attempt
+        context.disk.begin_step()
         started = context.clock()
         try:
             child = context.spawn(
@@ -161,7 +165,10 @@ class _Run:
             return self._event("failed", _unproven(reason), None, context.clock() - started)
         end, ended = self._watch(child, started)
         seconds = context.clock() - started
+        full = context.disk.was_full or context.disk.full()
         status, evidence, proof = self._judge(end)
+        if full and status not in ("ok", "interrupted"):
+            evidence = attrs.evolve(evidence, reason=f"{NO_SPACE}: {evidence.reason}")
         return self._event(status, evidence, end, seconds, proof=proof, ended=ended)
 
     def _watch(self, child: Child, started: float) -> tuple[Exit, Ended]:
@@ -182,6 +189,8 @@ class _Run:
                 return "skipped"
             if context.pace.over():
                 return "deadline"
+            if context.disk.full_for_long(context.clock()):
+                return "full"
             if heart is not None and context.attention.sleeps != sleeps:
                 heart.wake(context.clock())
             sleeps = context.attention.sleeps

@@ -7,10 +7,12 @@ import ctypes
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NoReturn
 
 import attrs
@@ -100,6 +102,29 @@ def raw_server() -> Iterator[Callable[[Callable[[socket.socket], None]], int]]:
         with contextlib.suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
         sock.close()
+
+
+@pytest.fixture
+def disk_of(tmp_path: Path, missing: Callable[[str], NoReturn]) -> Iterator[Callable[[int], Path]]:
+    """Makes a disk of so many MB: a file system of its own, which only root can mount."""
+    mounted: list[Path] = []
+
+    def mount(megabytes: int) -> Path:
+        folder = tmp_path / f"disk{len(mounted)}"
+        folder.mkdir()
+        argv = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+        try:
+            made = subprocess.run(argv, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            missing("there is no `mount` on this machine")
+        if made.returncode != 0:
+            missing(f"a disk of its own could not be mounted: {made.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture

@@ -47,6 +47,10 @@ _REMEDIES = {
 }
 
 
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+"""How SQLite says that a disk is full, the last where its `-shm` file has to grow; a quota (EDQUOT) is the second."""
+
+
 def journal_error(exc: Exception, path: Path, doing: str) -> JournalError:
     """The error a user sees for one of SQLite or the file system.
 
@@ -59,7 +63,8 @@ def journal_error(exc: Exception, path: Path, doing: str) -> JournalError:
     remedy = _REMEDIES.get(code & 0xFF, "") if code is not None else ""  # the low byte is the primary code
     if not remedy and isinstance(exc, OSError):
         remedy = _WRITABLE
-    return JournalError(f"The journal cannot be {doing}: {exc}", where=str(path), remedy=remedy or _DAMAGED)
+    message = f"The journal cannot be {doing}: {exc}"
+    return JournalError(message, where=str(path), remedy=remedy or _DAMAGED, no_room=code in _NO_ROOM)
 
 
 @contextmanager

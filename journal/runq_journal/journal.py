@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -56,10 +56,19 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+Room = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Opened when the disk is full: what it gives makes a little room each time it is called, and says whether it did.
+Nothing else takes that room until it is closed."""
+
+
+def _no_room() -> AbstractContextManager[Callable[[], bool]]:
+    return nullcontext(lambda: False)
+
+
 class Journal:
     """Appends events, one commit each: when `append` returns, the event is on disk.
 
-    Made by `Journal.open`. Threads may share it.
+    Made by `Journal.open`. Threads may share it. ``room`` is asked where an event finds the disk full.
     """
 
     def __init__(
@@ -73,6 +82,7 @@ class Journal:
         monotonic: Callable[[], float],
     ) -> None:
         self.path = path
+        self.room: Room = _no_room
         self._conn = conn
         self._redact = redact
         self._suspects = suspects
@@ -152,6 +162,24 @@ class Journal:
         """
         kind = event.name if isinstance(event, UnknownEvent) else event.kind
         text = self._text(kind, event)
+        try:
+            return self._append(kind, text, night, entry, step, attempt)
+        except JournalError as error:
+            if not error.no_room:
+                raise
+            full = error
+        with self.room() as make_room:
+            while make_room():
+                try:
+                    return self._append(kind, text, night, entry, step, attempt)
+                except JournalError as error:
+                    if not error.no_room:
+                        raise
+        raise full
+
+    def _append(
+        self, kind: str, text: str, night: str, entry: int | None, step: str | None, attempt: int | None
+    ) -> StoredEvent:
         with self._transaction("written"):
             last, prev_hash, given = self._conn.execute(_LAST).fetchone() or (0, GENESIS, 0)
             if last == 0:

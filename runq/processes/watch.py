@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from runq.processes.interrupts import Stopper, wait_readable
 from runq.processes.spawn import ExitStatus
 
-End = Literal["exited", "timeout", "stalled", "interrupted", "deadline", "dead", "skipped"]
+End = Literal["exited", "timeout", "stalled", "interrupted", "deadline", "dead", "full", "skipped"]
 """Why a watch stopped; only after ``exited`` has the process ended."""
 
 _POLL_FIRST_S, _POLL_LONGEST_S = 0.0005, 0.004

@@ -71,6 +71,14 @@ class LockedError(RunqError):
 
 
 class JournalError(RunqError):
-    """The journal cannot be read or written, or its hash chain is broken (exit 4)."""
+    """The journal cannot be read or written, or its hash chain is broken (exit 4).
+
+    Args:
+        no_room: its disk is full, or looks so: what could not be written may be when there is room.
+    """
 
     exit_code = 4
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "", no_room: bool = False) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.no_room = no_room

@@ -1,61 +1,108 @@
-"""A journal that cannot be written ends the night with 4 and a remedy, and leaves no process behind."""
+"""A disk that fills up costs the step that fills it; a journal that cannot be written at all ends the night with 4."""
 
 import os
 import subprocess
+import sys
 
-import psutil
 import pytest
 
+FILL = """
+if model == "b":
+    with open(bundle / "filler", "wb", buffering=0) as stream:
+        while True: stream.write(b"x" * 4096)
+done()
+"""
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 2 MB of its own; only root can make one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if made.returncode != 0:
-        pytest.skip("mounting a small disk needs root and Linux")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-FILLS = """
-if model == "b" and os.path.exists("fill"):
-    Path("pid").write_text(str(os.getpid()))
+FILL_AND_HANG = """
+Path(os.environ["PIDS"], model).write_text(str(os.getpid()))
+if model == "b":
     try:
         with open(bundle / "filler", "wb", buffering=0) as stream:
             while True: stream.write(b"x" * 4096)
     except OSError:
-        pass
-    Path("full").touch()
-    time.sleep(600)
+        time.sleep(600)
 done()
 """
 
 
-def test_a_disk_that_fills_up_in_mid_night(workshop, small_disk):
-    shop = workshop
-    shop.runs = small_disk / "runs"
+def on_disk(shop, disk):
+    shop.runs = disk / "runs"
     shop.journal = shop.runs / "journal.db"
-    shop.commands(["a", "b", "c"], {"work": FILLS}, defaults='reset_command: ""\nstep_timeout_s: { work: 2 }')
-    shop.write("fill", "")
+
+
+def test_a_step_that_fills_the_disk_fails_and_the_rest_of_the_night_runs(workshop, disk_of):
+    shop = workshop
+    on_disk(shop, disk_of(16))
+    models = ["a", "b", "c", "d", "e", "f"]
+    shop.commands(models, {"work": FILL, "judge": "done()"})
     result = shop.night("--runs", str(shop.runs))
-    assert (shop.folder / "full").exists()
-    assert result.returncode == 4, result.stderr
-    assert "Free space" in result.stderr and "Traceback" not in result.stderr
-    assert not psutil.pid_exists(int((shop.folder / "pid").read_text()))
-    next(shop.runs.glob("*_e1_*/filler")).unlink()
-    (shop.folder / "fill").unlink()
-    assert shop.night("--resume", "--runs", str(shop.runs)).returncode == 0
-    assert shop.attempts(0, "work") == [(1, "ok")]
-    assert shop.attempts(1, "work") == [(1, "interrupted"), (2, "ok")]
+    assert result.returncode == 1, result.stderr
+    for entry, model in enumerate(models):
+        assert shop.attempts(entry, "work") == [(1, "failed" if model == "b" else "ok")]
+        assert shop.attempts(entry, "judge") == ([] if model == "b" else [(1, "ok")])
+    (failed,) = [e.data for e in shop.events("step.finished") if e.data["status"] == "failed"]
+    assert failed["reason"] == "no space left on the disk of the runs folder: it exited with 1"
+    assert failed["exit_code"] == 1
+    # What the step wrote is all there: it took what was free of 16 MB, besides the eighth that is kept back.
+    assert next(shop.runs.glob("*_e1_*/filler")).stat().st_size > 13 * 2**20
+    warned = [event.data["message"] for event in shop.events("warning")]
+    assert warned and all(text.startswith(f"the disk of {shop.runs} was full") for text in warned)
+    assert shop.summary()["complete"] == 5
+    verified = shop.runq("replay", "--verify", "--runs", str(shop.runs))
+    assert (verified.returncode, "hash chain whole" in verified.stdout) == (0, True)
+    assert not (shop.runs / "journal.db.reserve").exists()
+
+
+def test_a_step_that_waits_on_a_full_disk_is_ended(workshop, disk_of):
+    shop = workshop
+    on_disk(shop, disk_of(16))
+    shop.commands(["a", "b", "c"], {"work": FILL_AND_HANG})
+    shop.env["PIDS"] = str(shop.folder)
+    result = shop.night("--runs", str(shop.runs))
+    assert result.returncode == 1, result.stderr
+    assert [shop.attempts(entry, "work") for entry in range(3)] == [[(1, "ok")], [(1, "failed")], [(1, "ok")]]
+    (failed,) = [e.data for e in shop.events("step.finished") if e.data["status"] == "failed"]
+    assert failed["reason"] == "no space left on the disk of the runs folder: it was ended"
+    assert shop.gone(int((shop.folder / "b").read_text()))
     assert shop.runq("replay", "--verify", "--runs", str(shop.runs)).returncode == 0
 
 
-def test_a_runs_folder_that_cannot_be_written(workshop, small_disk):
+GREEDY = """
+import sys
+with open(sys.argv[1], "ab", buffering=0) as stream:
+    while True:
+        try: stream.write(b"x" * 4096)
+        except OSError: pass
+"""
+
+
+def test_another_program_that_takes_all_room_for_itself_ends_the_night_with_a_remedy(workshop, disk_of):
     shop = workshop
+    disk = disk_of(4)
+    on_disk(shop, disk)
+    shop.commands(["a", "b"], {"work": "while not os.path.exists('go'): time.sleep(0.05)\ndone()"})
+    running = shop.start("night", "queue.yaml", "--runs", str(shop.runs))
+    shop.wait_for_event("step.spawned")
+    greedy = subprocess.Popen([sys.executable, "-c", GREEDY, str(disk / "filler")])
+    try:
+        output, _ = running.communicate(timeout=60)
+    finally:
+        greedy.kill()
+        greedy.wait()
+    assert running.returncode == 4, output
+    assert "Free space" in output and "--resume" in output and "Traceback" not in output
+    assert shop.marked_processes() == []
+    (disk / "filler").unlink()
+    shop.write("go", "")
+    assert shop.night("--resume", "--runs", str(shop.runs)).returncode == 0
+    first, second = shop.attempts(0, "work")
+    # Whether the end of the step still found a page of the journal's -wal file that was there before is its layout's.
+    assert first in [(1, "failed"), (1, "interrupted")] and second == (2, "ok")
+    assert shop.runq("replay", "--verify", "--runs", str(shop.runs)).returncode == 0
+
+
+def test_a_runs_folder_that_cannot_be_written(workshop, disk_of):
+    shop, small_disk = workshop, disk_of(2)
     shop.commands(["a"], {"work": "done()"})
     runs = small_disk / "runs"
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
