@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import attrs
 from runq import paths, planning, suspend
 from runq.deadline import TimeWindow
 from runq.host import this_host, versions
+from runq.keep_awake import keeping_awake
 from runq.night_context import GRACE_S, NightContext
 from runq.night_loop import finished, run_all, wait_for_start, write_summary
 from runq.opening import opened_journal
@@ -40,6 +42,7 @@ class NightRequest:
         lift: run entries too that were set aside (with ``resume``).
         window: when the night may work.
         max_failures: entries in a row that are not complete end the night; ``None``: what the queue file says.
+        keep_awake: keep the machine awake meanwhile; the command line does unless told otherwise.
     """
 
     queue: PreparedQueue
@@ -51,6 +54,7 @@ class NightRequest:
     lift: bool = False
     window: TimeWindow = attrs.field(factory=TimeWindow)
     max_failures: int | None = None
+    keep_awake: bool = False
 
     @property
     def failures_allowed(self) -> int | None:
@@ -121,7 +125,8 @@ def run_night(
             return _result(context, works, request, ran=False, earlier=None)
         with context.disk.keeping(journal):
             _start(context, request, works, started)
-            with context.attention.attending(journal.path, work, machine):
+            awake = keeping_awake(recorder) if request.keep_awake else nullcontext()
+            with context.attention.attending(journal.path, work, machine), awake:
                 interrupted = wait_for_start(context) or run_all(
                     context, works, request.failures_allowed, request.queue.spec.order
                 )

@@ -33,6 +33,12 @@ class Served:
         return [body for method, _, body in self.requests if method == "POST"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_keeps_the_machine_awake() -> None:
+    """Nor warns that nothing does, except in the tests of it: what this machine has is not theirs."""
+    os.environ["RUNQ_KEEP_AWAKE"] = "0"
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], Served]]:
     """Start an HTTP server that answers ``script(method, path, body) -> (status, JSON or bytes)``."""

@@ -93,6 +93,16 @@ def window_options(function: F) -> F:
     return until(span(start(hard(function))))
 
 
+def keep_awake_option(function: F) -> F:
+    """``--keep-awake / --no-keep-awake``."""
+    return click.option(
+        "--keep-awake/--no-keep-awake",
+        default=True,
+        envvar="RUNQ_KEEP_AWAKE",
+        help="Keep the machine from falling asleep until the night ends.  [default: $RUNQ_KEEP_AWAKE, else on]",
+    )(function)
+
+
 def chosen_window(until: str | None, span: str | None, start_at: str | None, hard: bool) -> TimeWindow:
     """What the `window_options` ask for, counted from now.
 

@@ -17,6 +17,7 @@ from runq.commands.arguments import (
     chosen_window,
     entry_numbers,
     json_option,
+    keep_awake_option,
     only_option,
     prepared_queue,
     queue_argument,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on without this terminal; `runq status`, `runq log -f` and `runq stop` find the night.",
 )
+@keep_awake_option
 @runs_option
 @base_dir_option
 @json_option
@@ -77,6 +79,7 @@ def command(
     max_failures: int | None,
     with_set_aside: bool,
     detach: bool,
+    keep_awake: bool,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
@@ -126,6 +129,7 @@ def command(
         lift=with_set_aside,
         window=window,
         max_failures=max_failures,
+        keep_awake=keep_awake,
     )
     return _detached(request, as_json=as_json) if detach else run_and_show(request, as_json=as_json)
 

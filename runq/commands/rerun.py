@@ -12,6 +12,7 @@ from runq.commands.arguments import (
     entry_number,
     journal_of,
     json_option,
+    keep_awake_option,
     prepared_queue,
     runs_option,
 )
@@ -21,9 +22,10 @@ from runq_schemas.errors import UsageError
 @click.command("rerun")
 @entry_argument
 @click.argument("step", required=False, shell_complete=completion.steps)
+@keep_awake_option
 @runs_option
 @json_option
-def command(entry: str, step: str | None, runs: Path | None, as_json: bool) -> int:
+def command(entry: str, step: str | None, keep_awake: bool, runs: Path | None, as_json: bool) -> int:
     """Run ENTRY, or its STEP and the steps after it, again in the latest night: `runq rerun e2 judge`.
 
     The queue file is read again as it is now. Earlier attempts, their logs and bundles stay.
@@ -52,5 +54,6 @@ def command(entry: str, step: str | None, runs: Path | None, as_json: bool) -> i
         night=night,
         only=frozenset({number}),
         forced={number: frozenset({step or names[0]})},
+        keep_awake=keep_awake,
     )
     return run_and_show(request, as_json=as_json)

@@ -59,6 +59,8 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return "stopped by Ctrl-Z, with all that runs; `fg` goes on"
         case events.NightContinued():
             return f"goes on after {duration(event.seconds)}"
+        case events.NightKeptAwake():
+            return f"the machine is kept awake by {event.how}"
         case events.NightSlept():
             return f"the machine slept for {duration(event.seconds)}"
         case events.EntryStarted():

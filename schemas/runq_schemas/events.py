@@ -143,6 +143,15 @@ class NightContinued(Event):
 
 
 @attrs.frozen(kw_only=True)
+class NightKeptAwake(Event):
+    """The machine does not fall asleep by itself until the night ends; ``how`` says what sees to it."""
+
+    kind: ClassVar[str] = "night.kept_awake"
+    about: ClassVar[str] = "The machine is kept awake until the night ends, and by what."
+    how: str
+
+
+@attrs.frozen(kw_only=True)
 class NightSlept(Event):
     """The machine slept for so many seconds, which count against no step; ``how`` says which clock told it."""
 
@@ -552,6 +561,7 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         NightUnpaused,
         NightFrozen,
         NightContinued,
+        NightKeptAwake,
         NightSlept,
         EntryStarted,
         ResetStarted,
