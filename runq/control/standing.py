@@ -27,7 +27,16 @@ class Told(Protocol):
         ...
 
 
-BESIDE = ("warning", "night.asked", "night.paused", "night.unpaused", "night.frozen", "night.continued", "night.slept")
+BESIDE = (
+    "warning",
+    "night.asked",
+    "night.paused",
+    "night.unpaused",
+    "night.frozen",
+    "night.continued",
+    "night.slept",
+    "night.kept_awake",
+)
 """Kinds that say nothing about what the night does now: it did the same before and after."""
 
 KINDS = (

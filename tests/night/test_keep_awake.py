@@ -164,8 +164,8 @@ def test_caffeinate_waits_for_this_process_and_is_ended(tmp_path: Path, monkeypa
 
 def test_a_caffeinate_that_ends_at_once_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "caffeinate", "import sys\nsys.exit('caffeinate: not here')\n", monkeypatch)
-    with pytest.raises(NotHeldError, match="^caffeinate: not here$"):
+    with pytest.raises(NotHeldError, match=r"^caffeinate: not here$"):
         by_caffeinate()
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(NotHeldError, match="^No such file or directory$"):
+    with pytest.raises(NotHeldError, match=r"^No such file or directory$"):
         by_caffeinate()
