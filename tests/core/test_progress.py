@@ -121,6 +121,9 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.unpaused": [(ev.NightUnpaused(by="nora", seconds=90.0), "goes on after a pause of 1:30 min")],
     "night.frozen": [(ev.NightFrozen(), "stopped by Ctrl-Z, with all that runs; `fg` goes on")],
     "night.continued": [(ev.NightContinued(seconds=5.0), "goes on after 5 s")],
+    "night.kept_awake": [
+        (ev.NightKeptAwake(how="systemd-inhibit"), "the machine is kept awake by systemd-inhibit"),
+    ],
     "night.slept": [
         (ev.NightSlept(seconds=3600.0, how="CLOCK_BOOTTIME"), "the machine slept for 1:00 h"),
     ],
