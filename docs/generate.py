@@ -341,6 +341,27 @@ def settle_table() -> str:
     return f"```text\n{done.stdout.rstrip()}\n```"
 
 
+# --- laws -------------------------------------------------------------------------------------------------------
+
+
+def law_table() -> str:
+    """Every law that the fault campaign checks, in the words of the function that does."""
+    from bench.faults.one_run import OWN_LAWS
+    from bench.laws import LAWS
+    from bench.laws_of_files import LAWS_OF_FILES
+
+    def rows(laws: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [(name, " ".join(paragraph(law.__doc__).split())) for name, law in laws.items()]
+
+    head = ("law", "what it says")
+    parts = [
+        ("Over the events alone", rows(LAWS)),
+        ("Over the files beside the journal", rows(LAWS_OF_FILES)),
+        ("Of a run", [(name, f"{text[0].upper()}{text[1:]}.") for name, text in OWN_LAWS.items()]),
+    ]
+    return "\n\n".join(f"### {title}\n\n{table(head, found)}" for title, found in parts)
+
+
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "queue-keys": queue_keys,
     "event-kinds": event_kinds,
@@ -349,6 +370,7 @@ GENERATORS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "plugin-options": plugin_options,
     "settle-table": settle_table,
+    "laws": law_table,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Any
 
 import attrs
@@ -25,8 +25,10 @@ class BoundedProbe:
     probe: Probe | TellsPressure
     limit_s: float = READING_LIMIT_S
     _hangs: bool = attrs.field(default=False, init=False)
-    _asked: SimpleQueue[Callable[[], Any]] = attrs.field(factory=SimpleQueue, init=False)
-    _answers: SimpleQueue[Any] = attrs.field(factory=SimpleQueue, init=False)
+    # Not SimpleQueue: its get() waits for ever when a signal comes after its time is up, as SIGCONT does in a process
+    # that was stopped meanwhile (CPython, Modules/_queuemodule.c: what is left is negative then, which means no limit).
+    _asked: Queue[Callable[[], Any]] = attrs.field(factory=Queue, init=False)
+    _answers: Queue[Any] = attrs.field(factory=Queue, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
 

@@ -86,10 +86,10 @@ def restart(context: NightContext, prepared: PreparedEntry, step: str) -> None:
     where: dict[str, Any] = {"entry": entry, "step": step}
     log = context.log_path(entry, "restart", context.restart_number(entry))
     private_folder(log.parent)
-    context.recorder.event(RestartStarted(argv=prepared.restart, log=str(log)), **where)
+    event = context.recorder.event(RestartStarted(argv=prepared.restart, log=str(log)), **where)
     started = context.clock()
-    # Without the mark of a step: what it starts outlives the night, and no later start may take it for an orphan.
-    env = {**context.environ, **prepared.env}
+    # Not the mark of a step: what it starts outlives the night, and no later start may take that for an orphan.
+    env = context.helper_env(prepared, event)
     try:
         child = spawn(prepared.restart, cwd=prepared.entry.base_dir, env=env, log_path=log)
     except SpawnError as error:

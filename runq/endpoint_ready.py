@@ -72,6 +72,7 @@ class EndpointReady:
     context: NightContext
     prepared: PreparedEntry
     settled_event: int | None = attrs.field(default=None, init=False)
+    reset_event: int = attrs.field(default=0, init=False)
 
     def before(self, step: Step) -> Baseline:
         """Reset, settle, cool down and start the server for a step.
@@ -115,14 +116,14 @@ class EndpointReady:
             supervisor=self.context.servers.for_entry(self.prepared),
             sleep=self.context.interrupts.sleep,
             clock=self.context.clock,
-            env={**self.context.environ, **self.prepared.env},
+            env=self.context.helper_env(self.prepared, self.reset_event),
         )
 
     def reset(self, before_step: str) -> ResetOutcome:
         """Evict and record what came of it; whatever the backend raises is a failed reset."""
         recorder, entry = self.context.recorder, self.prepared.entry.id
         backend, name = self.prepared.reset, self.prepared.spec.reset.name
-        recorder.event(ResetStarted(backend=name, before_step=before_step), entry=entry)
+        self.reset_event = recorder.event(ResetStarted(backend=name, before_step=before_step), entry=entry)
         started = self.context.clock()
         if not isinstance(backend, StartsServer):
             self.context.servers.stop_all()  # of an earlier entry with another backend

@@ -96,6 +96,13 @@ class NightContext:
             MARK_VARIABLE: step_mark(uuid, self.recorder.night, *mark),
         }
 
+    def helper_env(self, prepared: PreparedEntry, event: int) -> dict[str, str]:
+        """The environment of what a reset or a restart runs: the same, with a mark by the number of its event."""
+        from runq.processes import MARK_VARIABLE, helper_mark
+
+        mark = helper_mark(self.recorder.journal.uuid, self.recorder.night, event)
+        return {**self.environ, **prepared.env, MARK_VARIABLE: mark}
+
     def spawn(self, argv: Sequence[str], prepared: PreparedEntry, *, log: Path, mark: tuple[int, str, int]) -> Child:
         """Start a process in a session of its own, in the base folder, both streams to its log.
 

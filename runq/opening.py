@@ -62,9 +62,10 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
 
     Returns the nights that ended so: their summaries are to be written once more.
     """
-    from runq.processes import Recorded, sweep
+    from runq.processes import Recorded, helper_mark, sweep
 
     with journal.reader() as reader:
+        helper = reader.unfinished_helper()
         open_runs = reader.unfinished()
         dead = reader.unfinished_nights()
     recorded = [
@@ -73,7 +74,8 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
         if row["pid"] is not None
     ]
     nights = {*dead, *(row["night"] for row in open_runs)}
-    ended = sweep(journal.uuid, recorded, nights=nights, kill_now=lambda: interrupts.kill_now)
+    helpers = () if helper is None else (helper_mark(journal.uuid, helper.night, helper.id),)
+    ended = sweep(journal.uuid, recorded, nights=nights, helpers=helpers, kill_now=lambda: interrupts.kill_now)
     for row in open_runs:
         survivors = tuple(ended.survivors)
         reason = f"{RUNNER_DIED} while it was running"

@@ -62,8 +62,18 @@ def runs_dir(option: Path | None, *, environ: Mapping[str, str], beside: Path | 
 
 
 def is_begun(journal: Path) -> bool:
-    """Whether there is a journal; an empty file is what a runner leaves that dies while it makes one."""
-    return journal.exists() and journal.stat().st_size > 0
+    """Whether there is a journal; a file with nothing in it is what a runner leaves that dies while it makes one.
+
+    A file that is no journal, or cannot be read, counts as one: whoever opens it says what is wrong with it.
+    """
+    if not journal.exists() or journal.stat().st_size == 0:
+        return False
+    from runq_journal.connection import is_journal
+
+    try:
+        return is_journal(journal)
+    except Exception:  # as above
+        return True
 
 
 def existing_journal(runs: Path) -> Path:

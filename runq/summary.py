@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -255,10 +256,10 @@ def replace_file(target: Path, text: str) -> None:
     Raises:
         OSError: it could not be written; the old one stands.
     """
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
+    _remove_leftovers(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    temporary.unlink(missing_ok=True)  # of a process that had our pid
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never through a link of somebody else
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
@@ -268,3 +269,13 @@ def replace_file(target: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what a process left that died while it wrote this file; others may be writing it now, as a replay does."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        import psutil
+
+        pid = part.name.removesuffix(".part").rpartition(".")[2]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            part.unlink(missing_ok=True)

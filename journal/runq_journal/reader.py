@@ -242,6 +242,17 @@ class JournalReader:
         """Every step and server of any night without a written end, with its process."""
         return self.view("unfinished")
 
+    def unfinished_helper(self) -> StoredEvent | None:
+        """The reset (with its settling) or restart that was under way when the last runner stopped writing.
+
+        There is one writer at a time, so only the newest can be.
+        """
+        kinds = ("reset.started", "settle.finished", "entry.finished", "restart.started", "restart.finished")
+        marks = ", ".join("?" * len(kinds))
+        # The plus: walk backwards from the end, where the newest is near, instead of sorting what the index holds.
+        last = self._one(f"{_EVENT} WHERE +kind IN ({marks}) ORDER BY id DESC LIMIT 1", kinds)
+        return last if last is not None and last.kind.endswith(".started") else None
+
     def night_summary(self, night: str) -> Row:
         """The night's counts and state.
 

@@ -14,7 +14,7 @@ from runq.processes.ending import Ended
 from runq.processes.freezing import freeze, thaw
 from runq.processes.interrupts import FakeInterrupts, Interrupted, Interrupts, JobSignals, Stopper
 from runq.processes.orphans import Recorded, sweep
-from runq.processes.spawn import Child, ExitStatus, SpawnError, spawn, step_mark
+from runq.processes.spawn import Child, ExitStatus, SpawnError, helper_mark, spawn, step_mark
 from runq.processes.subreaper import become_subreaper
 from runq.processes.table import MARK_VARIABLE
 from runq.processes.tree import GRACE_S, Tree, end_tree
@@ -40,6 +40,7 @@ __all__ = [
     "end_tree",
     "freeze",
     "growth",
+    "helper_mark",
     "spawn",
     "step_mark",
     "sweep",

@@ -38,6 +38,7 @@ class Recorded:
 @attrs.define
 class _Orphans:
     prefixes: tuple[str, ...]
+    helpers: frozenset[str]
     recorded: frozenset[Ident]
     table: ProcessTable
     known: set[Ident] = attrs.field(factory=set)
@@ -53,7 +54,8 @@ class _Orphans:
     def _is_orphan(self, row: Row) -> bool:
         if row.ident in self.known or row.ident in self.recorded:
             return True
-        return not row.zombie and (self.table.mark(row.pid) or "").startswith(self.prefixes)
+        mark = "" if row.zombie else self.table.mark(row.pid) or ""
+        return mark.startswith(self.prefixes) or mark in self.helpers
 
 
 def sweep(
@@ -61,6 +63,7 @@ def sweep(
     recorded: Sequence[Recorded],
     *,
     nights: Collection[str] | None = None,
+    helpers: Collection[str] = (),
     grace_s: float = GRACE_S,
     kill_now: Callable[[], bool] = lambda: False,
     boot_id: str | None = None,
@@ -81,6 +84,7 @@ def sweep(
         recorded: the steps and servers that were running as far as the journal knows.
         nights: nights without an end, whose runner is dead; ``None``: all. A copied journal has the uuid of its
             original, where a night may be running now.
+        helpers: marks of resets and restarts that were under way (`~runq.processes.spawn.helper_mark`).
         grace_s: seconds between SIGTERM and SIGKILL.
         kill_now: asked meanwhile; once true there is no more grace.
         boot_id: this boot; the system's own by default.
@@ -98,7 +102,7 @@ def sweep(
     found = (_still_there(record, processes) for record in recorded if record.boot_id == this_boot)
     idents = frozenset(ident for ident in found if ident is not None)
     prefixes = (f"{journal_uuid}/",) if nights is None else tuple(f"{journal_uuid}/{night}/" for night in nights)
-    orphans = _Orphans(prefixes, idents, processes)
+    orphans = _Orphans(prefixes, frozenset(helpers), idents, processes)
     return end_found(orphans.find, table=processes, grace_s=grace_s, kill_now=kill_now, clock=clock, sleep=sleep)
 
 

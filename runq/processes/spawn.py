@@ -89,6 +89,15 @@ def step_mark(journal_uuid: str, night: str, entry: int, step_or_server: str, at
     return f"{journal_uuid}/{night}/{entry}/{step_or_server}/{attempt}"
 
 
+def helper_mark(journal_uuid: str, night: str, event: int) -> str:
+    """The value of `MARK_VARIABLE` for what a reset or a restart runs, named by the number of its event.
+
+    No step's mark begins so. What such a command leaves running when it ends is a service, and outlives the night; only
+    one that was still at work when its runner died is an orphan.
+    """
+    return f"{journal_uuid}/helper/{night}/{event}"
+
+
 def spawn(
     argv: Sequence[str],
     *,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -39,6 +43,40 @@ def test_what_a_probe_raises_comes_through(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
         BoundedProbe(Probe(fail)).read_mb()
     assert caught.value is error
+
+
+STOPPED = """
+import signal, sys, time
+from runq.bounded_probe import BoundedProbe
+from runq.plugin import PluginError
+
+class Hangs:
+    formula = "none"
+    def read_mb(self):
+        print("asked", flush=True)
+        time.sleep(600)
+
+signal.signal(signal.SIGCONT, lambda *_: None)
+try:
+    BoundedProbe(Hangs(), limit_s=0.3).read_mb()
+except PluginError as error:
+    print(error, flush=True)
+"""
+
+
+def test_a_limit_that_runs_out_while_the_process_is_stopped_holds_all_the_same() -> None:
+    """Found by the fault campaign (seed 53, 60 s): Ctrl-Z, or any signal of that kind, while a driver hangs."""
+    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)  # its time is up before it can look
+        process.send_signal(signal.SIGCONT)
+        try:
+            out, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert out == "it gave no reading within 0.3 s\n"
 
 
 def test_a_probe_that_hangs_is_given_up_and_not_asked_again() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +242,25 @@ def test_scores_of_a_step_that_runs_again_do_not_count(told: Any) -> None:
     data = built(told)
     assert data["entries"][0]["metrics"] == []
     assert "## Scores" not in to_markdown(data)
+
+
+def test_what_a_process_left_that_died_while_it_wrote_a_file_goes_with_the_next(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    left = tmp_path / f".summary.json.{gone.pid}.part"
+    ours = tmp_path / f".summary.json.{os.getpid()}.part"
+    other = tmp_path / f".summary.json.{os.getppid()}.part"  # a replay that runs at the same time
+    foreign = [tmp_path / ".summary.json.part", tmp_path / ".summary.json.x.part", tmp_path / ".summary.md.1.part"]
+    for path in (left, ours, other, *foreign):
+        path.write_text("half")
+    summary.replace_file(tmp_path / "summary.json", "whole\n")
+    assert (tmp_path / "summary.json").read_text() == "whole\n"
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "summary.json", other, *foreign])
+
+
+def test_a_file_is_never_written_through_a_link_that_somebody_laid(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".queue.yaml.{os.getpid()}.part").symlink_to(victim)
+    summary.replace_file(tmp_path / "queue.yaml", "text")
+    assert (victim.read_text(), (tmp_path / "queue.yaml").read_text()) == ("precious", "text")

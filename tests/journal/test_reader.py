@@ -176,3 +176,25 @@ def test_a_question_about_one_night_reads_no_other_night(golden_db: Path, view: 
         tables = {"event", "other", "first", "word", "settled", "finished", "started", "night_plan", "plan"}
         scans = [row[3] for row in plan if row[3].startswith("SCAN")]
         assert not [scan for scan in scans if scan.split()[1] in tables and "VIRTUAL" not in scan], scans
+
+
+def test_the_reset_or_restart_that_was_under_way(story: Any) -> None:
+    def found() -> int | None:
+        with JournalReader.open(story.path) as reader:
+            event = reader.unfinished_helper()
+        return event.id if event else None
+
+    story.plan([story.planned(0, 0, "m")])
+    assert found() is None
+    story.say(ev.EntryStarted(), 0)
+    reset = story.say(ev.ResetStarted(backend="lms", before_step="eval"), 0)
+    assert found() == reset
+    story.baseline(0, 4000.0)  # another, with its settling
+    assert found() is None
+    restart = story.say(ev.RestartStarted(argv=("x",), log="x"), 0, "eval")
+    assert found() == restart
+    story.say(ev.RestartFinished(exit_code=0), 0, "eval")
+    assert found() is None
+    story.say(ev.ResetStarted(backend="lms", before_step="eval"), 0)
+    story.say(ev.EntryFinished(status="interrupted"), 0)  # its own runner has ended the command
+    assert found() is None

@@ -5,7 +5,9 @@
 
 import os
 import random
+import signal
 import sqlite3
+import sys
 import time
 from contextlib import closing
 
@@ -110,3 +112,51 @@ def test_a_night_survives_its_runners_death_at_any_moment(workshop, undisturbed,
     assert without_times(shop.summary()) == expected
     text = (shop.queue_folder() / "summary.json").read_text()
     assert summary_at(shop.journal, len(events)) == text
+
+
+def test_a_reset_that_a_dead_runner_left_under_way_is_ended_and_what_an_earlier_one_started_stays(workshop):
+    """A command that is still evicting would take the next night's model from under its eval."""
+    shop = workshop
+    shop.write(
+        "reset.py",
+        "import os, subprocess, sys, time\n"
+        "number = len([name for name in os.listdir() if name.startswith('pid')])\n"
+        "command = [sys.executable, '-c', 'import time; time.sleep(300)']\n"
+        "service = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL,"
+        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "open(f'pid{number}', 'w').write(f'{os.getpid()} {service.pid}')\n"
+        "while number == 1: time.sleep(0.02)\n",
+    )
+    shop.commands(["a", "b"], {"work": "done()"}, defaults=f"reset_command: '{sys.executable} reset.py'")
+    runner = shop.start("night", "queue.yaml")
+    shop.wait_for(lambda: (shop.folder / "pid1").exists() and (shop.folder / "pid1").read_text())
+    runner.kill()
+    runner.communicate()
+    (_, first), (hanging, second) = (map(int, (shop.folder / f"pid{n}").read_text().split()) for n in (0, 1))
+    services = [first]
+    try:
+        assert not any(shop.gone(pid) for pid in (first, hanging, second))
+        assert shop.night("--resume").returncode == 0
+        services.append(int((shop.folder / "pid2").read_text().split()[1]))
+        assert shop.gone(hanging) and shop.gone(second)  # what it had started is part of what was under way
+        assert not any(shop.gone(pid) for pid in services)
+    finally:
+        for pid in services:
+            os.kill(pid, signal.SIGKILL)
+    assert shop.attempts(0, "work") == [(1, "ok")]
+
+
+def test_a_runner_that_dies_while_it_makes_the_journal_leaves_nothing_in_the_way(workshop):
+    """SQLite's file is there by then, with nothing in it: no journal, and no damage."""
+    shop = workshop
+    shop.commands(["a"], {"work": "done()"})
+    dies = "import os, runq_journal.journal as j\nj.Journal._prepare = lambda self: os.kill(os.getpid(), 9)"
+    assert shop.night(code=dies).returncode == -signal.SIGKILL
+    assert shop.journal.stat().st_size > 0
+    for words in (["status"], ["night", "queue.yaml", "--resume"]):
+        refused = shop.runq(*words)
+        assert refused.returncode == 2, refused.stderr
+        assert "no journal" in refused.stderr
+    assert shop.runq("plan", "queue.yaml").returncode == 0
+    assert shop.night().returncode == 0
+    assert shop.attempts(0, "work") == [(1, "ok")]

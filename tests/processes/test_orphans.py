@@ -11,7 +11,7 @@ import sys
 import psutil
 import pytest
 
-from runq.processes import Ended, Recorded, boot_id, step_mark, sweep
+from runq.processes import Ended, Recorded, boot_id, helper_mark, spawn, step_mark, sweep
 from runq.processes.table import MARK_VARIABLE, ProcfsTable
 
 RUNNER = """
@@ -85,6 +85,19 @@ def test_only_the_nights_that_are_named_are_swept(stage, alive):
     assert sweep(stage.uuid, [], nights=[]) == Ended()
     assert alive(child.pid)
     assert sweep(stage.uuid, [], nights=[night]).ended_pids == (child.pid,)
+
+
+def test_of_resets_and_restarts_only_the_one_that_is_named_is_swept(stage, alive):
+    """A service that an earlier reset started outlives the night; the event's number is compared as a whole."""
+    env = {**stage.env(None), MARK_VARIABLE: helper_mark(stage.uuid, "2026-01-02_030405", 12)}
+    script = stage.argv("helper", "say('ready')\nlinger()")
+    child = spawn(script, cwd=stage.folder, env=env, log_path=stage.folder / "helper.log")
+    stage.children.append(child)
+    stage.heard("ready")
+    other, mine = (helper_mark(stage.uuid, "2026-01-02_030405", event) for event in (1, 12))
+    assert sweep(stage.uuid, [], nights=["2026-01-02_030405"], helpers=[other]) == Ended()
+    assert alive(child.pid)
+    assert sweep(stage.uuid, [], nights=[], helpers=[mine]).ended_pids == (child.pid,)
 
 
 @pytest.mark.parametrize("change", ["created_at", "boot_id", "nothing"])
