@@ -17,6 +17,7 @@ from runq.paths import pack_id
 from runq.plugin import (
     Entry,
     Harness,
+    NamesPacks,
     NamesSteps,
     PluginError,
     Probe,
@@ -68,7 +69,9 @@ class Making:
 
     def entry(self) -> PreparedEntry | None:
         """The entry; ``None`` when ``problems`` says why there is none."""
-        files = {name: self._file(name) for name in _FILES}
+        reset = self._plugin("reset", "backend", self.written.reset, ResetBackend, "reset")
+        harness = self._plugin("harness", "harness", self.written.harness, Harness, "harness")
+        files = {name: self._file(name, harness) for name in _FILES}
         entry = Entry(
             id=self.written.index,
             model=self.written.model,
@@ -76,8 +79,6 @@ class Making:
             base_dir=self.base_dir,
             **files,
         )
-        reset = self._plugin("reset", "backend", self.written.reset, ResetBackend, "reset")
-        harness = self._plugin("harness", "harness", self.written.harness, Harness, "harness")
         probes, pressure = self._probes()
         env = self._env()
         steps = self._steps(harness, entry) if harness is not None else ()
@@ -134,10 +135,15 @@ class Making:
         written = not path or (*here, path[0]) in self.spec.marks
         self.problems.append(Problem(message, remedy, self.written.index, mark, written))
 
-    def _file(self, key: str) -> Path | None:
+    def _file(self, key: str, harness: Harness | None) -> Path | None:
         text: str | None = getattr(self.written, key)
         if text is None:
             return None
+        if key == "pack" and isinstance(harness, NamesPacks):
+            file = harness.pack_file(text)
+            if file is None or (file != text and (self.base_dir / file).is_file()):
+                return self.base_dir / text
+            text = file
         try:
             path = self.base_dir / Path(text).expanduser()
             found, elsewhere = path.exists(), (self.cwd / text).exists()

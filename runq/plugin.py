@@ -8,7 +8,7 @@ failure or a warning; raise `PluginError` to say what the user can do about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -34,6 +34,7 @@ __all__ = [
     "Look",
     "Metric",
     "ModelSpec",
+    "NamesPacks",
     "NamesSteps",
     "Need",
     "OfferedModel",
@@ -317,6 +318,10 @@ class Target:
     api_key: str | None = attrs.field(default=None, repr=False)
 
 
+def _as_metrics(value: Iterable[Metric]) -> tuple[Metric, ...]:
+    return tuple(value)
+
+
 def _metrics(_: object, attribute: attrs.Attribute[Any], value: tuple[Metric, ...]) -> None:
     """The journal and every view go by a score's name."""
     for metric in value:
@@ -343,7 +348,7 @@ class Evidence:
     ok: bool
     reason: str = ""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
-    metrics: tuple[Metric, ...] = attrs.field(default=(), converter=tuple, validator=_metrics)
+    metrics: tuple[Metric, ...] = attrs.field(default=(), converter=_as_metrics, validator=_metrics)
 
 
 @runtime_checkable
@@ -372,6 +377,18 @@ class Harness(Protocol):
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """Read the artifacts of a step that exited 0 and whose artifacts all exist and are new."""
+        ...
+
+
+@runtime_checkable
+class NamesPacks(Protocol):
+    """A harness for which an entry's `pack` need not be a file, such as the name of a task."""
+
+    def pack_file(self, pack: str) -> str | None:
+        """The file that a written `pack` names, which has to exist; ``None`` when it names none.
+
+        ``Entry.pack`` is the written text joined to ``base_dir`` all the same.
+        """
         ...
 
 

@@ -116,7 +116,7 @@ def settle_together(
     settle: SettleSpec,
     references: Mapping[str, float | None],
     loaded: Callable[[], Sequence[str] | None] | None = None,
-    failed: Callable[[str, Exception], None] | None = None,
+    failed: Callable[[str, Exception | SystemExit], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, SettleOutcome]:
@@ -145,7 +145,7 @@ def settle_together(
         for name in tuple(readings):
             try:
                 mb = polls[name]()
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a poll may be a plugin, which may raise anything
                 if failed is None:
                     raise
                 failed(name, error)

@@ -96,7 +96,7 @@ class Settling:
 
         return poll
 
-    def _failed(self, label: str, error: Exception) -> None:
+    def _failed(self, label: str, error: Exception | SystemExit) -> None:
         """A probe is a plugin; its failure costs its figure, never the entry."""
         if isinstance(error, JournalError):
             raise error
