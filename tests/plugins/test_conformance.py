@@ -9,6 +9,8 @@ import pytest
 
 from runq.testing import HarnessConformance, ProbeConformance, ResetConformance, make_context
 from runq_plugins.harness.command import CommandHarness, CommandStep
+from runq_plugins.harness.inspect_harness import InspectHarness
+from runq_plugins.harness.lm_eval_harness import LmEvalHarness
 from runq_plugins.harness.touchstone import TouchstoneHarness
 from runq_plugins.probe.amd import AmdProbe
 from runq_plugins.probe.cgroup import CgroupProbe
@@ -164,6 +166,16 @@ class TestPsutilUsed(ProbeConformance):
 class TestTouchstone(HarnessConformance):
     def make(self):
         return TouchstoneHarness()
+
+
+class TestInspect(HarnessConformance):
+    def make(self) -> InspectHarness:
+        return InspectHarness()
+
+
+class TestLmEval(HarnessConformance):
+    def make(self) -> LmEvalHarness:
+        return LmEvalHarness()
 
 
 class TestCommandHarness(HarnessConformance):
