@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING
 
 import attrs
 
 from runq.text import duration
 from runq_schemas.errors import UsageError
-from runq_schemas.event_parts import Window
+
+if TYPE_CHECKING:
+    from runq_schemas.event_parts import Window
 
 _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -50,6 +53,8 @@ class TimeWindow:
         """As events have it; ``None`` where there is no limit."""
         if self.start is None and self.until is None:
             return None
+        from runq_schemas.event_parts import Window
+
         return Window(
             start_at=self.start.isoformat(timespec="seconds") if self.start else None,
             until=self.until.isoformat(timespec="seconds") if self.until else None,

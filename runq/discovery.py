@@ -12,12 +12,14 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, EntryPoint, distributions
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from runq_schemas.errors import PluginError
-from runq_schemas.event_parts import UsedPlugin
+
+if TYPE_CHECKING:
+    from runq_schemas.event_parts import UsedPlugin
 
 GROUPS: Mapping[str, str] = {"reset": "runq.reset", "probe": "runq.probe", "harness": "runq.harness"}
 """The kind of plugin and its entry-point group."""
@@ -34,9 +36,20 @@ class Offer:
     target: str
     point: EntryPoint = attrs.field(repr=False, eq=False)
 
+    def data(self) -> dict[str, str]:
+        """What the journal records, as JSON data."""
+        return {
+            "group": GROUPS[self.kind],
+            "name": self.name,
+            "distribution": self.distribution,
+            "version": self.version,
+        }
+
     def used(self) -> UsedPlugin:
         """The offer as the journal records it."""
-        return UsedPlugin(group=GROUPS[self.kind], name=self.name, distribution=self.distribution, version=self.version)
+        from runq_schemas.event_parts import UsedPlugin
+
+        return UsedPlugin(**self.data())
 
 
 @attrs.frozen(kw_only=True)
@@ -72,7 +85,8 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     name: str | None = None
     version: str | None = None
     with contextlib.suppress(Exception):
-        name, version = distribution.metadata["Name"], distribution.metadata["Version"]
+        metadata = distribution.metadata  # parsed anew, description and all, each time it is asked for
+        name, version = metadata["Name"], metadata["Version"]
     return name or "unknown", version or "unknown"
 
 
@@ -160,6 +174,6 @@ class Plugins:
         assert cls is not None  # noqa: S101 - load() raises otherwise; for the type checker
         return structure_options(cls, options)
 
-    def used(self, names: Sequence[tuple[str, str]]) -> tuple[UsedPlugin, ...]:
-        """Name, distribution and version of the plugins a night uses, without repeats."""
-        return tuple(self.find(kind, name).used() for kind, name in dict.fromkeys(names))
+    def used(self, names: Sequence[tuple[str, str]]) -> tuple[Offer, ...]:
+        """The offers that a night uses, without repeats."""
+        return tuple(self.find(kind, name) for kind, name in dict.fromkeys(names))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from runq.deadline import BEHIND, History, Ruling, TimeWindow, Usual, in_words, ruling
-from runq_schemas.events import StepDeferred
 
 if TYPE_CHECKING:
     from runq.night_context import NightContext
@@ -90,6 +89,8 @@ def hold_to(context: NightContext, prepared: PreparedEntry, step: str, *, after_
 
 def defer(context: NightContext, prepared: PreparedEntry, steps: Sequence[str], reason: str) -> None:
     """Record that the deadline leaves these steps of an entry for another time, the first one for this reason."""
+    from runq_schemas.events import StepDeferred
+
     until, left_s = context.pace.window.until, context.pace.left_s()
     if until is None or left_s is None:
         return

@@ -78,7 +78,7 @@ def plan_data(
         "turns": order,
         "deadline": _deadline(entries, order, window, now or datetime.now().astimezone()),
         "entries": entries,
-        "plugins": [attrs.asdict(plugin) for plugin in queue.plugins],
+        "plugins": [offer.data() for offer in queue.offers],
     }
     redacted: dict[str, Any] = redact(data)
     return redacted

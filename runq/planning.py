@@ -14,10 +14,10 @@ from runq.prepared import PreparedEntry, PreparedQueue
 from runq.resume import EntryMark, PastStep, StepDecision, decide, number_entries, second_round, unchanged
 from runq.retries import set_aside
 from runq_schemas.errors import UsageError
-from runq_schemas.event_parts import PlannedEntry, PlannedStep
 
 if TYPE_CHECKING:
     from runq_journal.reader import JournalReader
+    from runq_schemas.event_parts import PlannedEntry
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +49,8 @@ class Work:
 
     def planned(self) -> PlannedEntry:
         """The entry as `night.started` records it."""
+        from runq_schemas.event_parts import PlannedEntry, PlannedStep
+
         spec = self.prepared.spec
         return PlannedEntry(
             id=self.prepared.entry.id,

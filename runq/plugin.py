@@ -9,18 +9,19 @@ failure or a warning; raise `PluginError` to say what the user can do about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
-from runq.looking import FindsServers, FoundServer, Look, Need, OfferedModel, Sought, TellsNeeds
 from runq_schemas.errors import PluginError
-from runq_schemas.event_parts import Metric, Verdict
 from runq_schemas.queue import DEFAULT_STEP_TIMEOUT_S, DEFAULT_STEP_TIMEOUTS_S, ModelSpec
 
 if TYPE_CHECKING:
     from runq.http import Garbage, HttpFailure, HttpReply, TimedOut, Unreachable, request_json
+    from runq.looking import FindsServers, FoundServer, Look, Need, OfferedModel, Sought, TellsNeeds
+    from runq_schemas.event_parts import Metric, Verdict
 
 __all__ = [
     "Entry",
@@ -60,15 +61,18 @@ __all__ = [
     "request_json",
 ]
 
-_HTTP = frozenset({"Garbage", "HttpFailure", "HttpReply", "TimedOut", "Unreachable", "request_json"})
+_ELSEWHERE = {
+    "runq.http": ("Garbage", "HttpFailure", "HttpReply", "TimedOut", "Unreachable", "request_json"),
+    "runq.looking": ("FindsServers", "FoundServer", "Look", "Need", "OfferedModel", "Sought", "TellsNeeds"),
+    "runq_schemas.event_parts": ("Metric", "Verdict"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The bounded HTTP request of `runq.http`, imported when a plugin first asks for it."""
-    if name in _HTTP:
-        import runq.http
-
-        return getattr(runq.http, name)
+    """What most commands do without is imported when a plugin first asks for it."""
+    for module, names in _ELSEWHERE.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -324,6 +328,8 @@ def _as_metrics(value: Iterable[Metric]) -> tuple[Metric, ...]:
 
 def _metrics(_: object, attribute: attrs.Attribute[Any], value: tuple[Metric, ...]) -> None:
     """The journal and every view go by a score's name."""
+    from runq_schemas.event_parts import Metric
+
     for metric in value:
         if not isinstance(metric, Metric):
             raise TypeError(f"metrics must hold Metric objects, not {metric!r}")

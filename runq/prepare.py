@@ -39,7 +39,7 @@ def prepare(
     if problems:
         first, *others = _told_once(spec, problems)
         raise QueueFileError(first.message, where=first.where, remedy=first.remedy, others=tuple(others))
-    return PreparedQueue(spec=spec, base_dir=base_dir, entries=tuple(prepared), plugins=plugins.used(used))
+    return PreparedQueue(spec=spec, base_dir=base_dir, entries=tuple(prepared), offers=plugins.used(used))
 
 
 def _told_once(spec: QueueSpec, problems: Sequence[Problem]) -> Iterator[QueueFileError]:

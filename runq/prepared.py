@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from runq.bounded_probe import BoundedProbe
-from runq.heartbeat import Beat
 from runq.plugin import Entry, Harness, ResetBackend, Step
 from runq.redact import Redactor
-from runq_schemas.event_parts import UsedPlugin
 from runq_schemas.queue import EntrySpec, QueueSpec
+
+if TYPE_CHECKING:
+    from runq.discovery import Offer
+    from runq.heartbeat import Beat
+    from runq_schemas.event_parts import UsedPlugin
 
 
 @attrs.frozen(kw_only=True)
@@ -72,7 +75,12 @@ class PreparedQueue:
     spec: QueueSpec
     base_dir: Path
     entries: tuple[PreparedEntry, ...]
-    plugins: tuple[UsedPlugin, ...]
+    offers: tuple[Offer, ...]
+
+    @property
+    def plugins(self) -> tuple[UsedPlugin, ...]:
+        """The plugins that are used, as the journal records them."""
+        return tuple(offer.used() for offer in self.offers)
 
     def redactor(self, runs: Path, environ: Mapping[str, str]) -> Redactor:
         """Knows the secrets of the environment, of plugin options, of models, and of the endpoints' configurations."""

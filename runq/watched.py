@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from runq.heartbeat import Beat, beats_of
 from runq.plugin import Step, Target
 from runq_schemas.queue import EntrySpec
+
+if TYPE_CHECKING:
+    from runq.heartbeat import Beat
 
 
 @attrs.frozen
@@ -42,6 +45,8 @@ def watched_endpoint(
     faults: list[Fault] = []
     beats: Mapping[str, Beat] = {}
     if spec.heartbeat is not None:
+        from runq.heartbeat import beats_of
+
         url = spec.heartbeat.url
         if url is not None and not url.startswith(("http://", "https://")):
             faults.append(

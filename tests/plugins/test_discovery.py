@@ -104,7 +104,7 @@ def test_a_plugin_is_made_with_its_options(site: Site) -> None:
     made = plugins.make("reset", "mine", {"port": 80})
     assert (made.host, made.port) == ("box", 80)
     assert plugins.load("reset", "mine") is plugins.load("reset", "mine"), "its class is imported once"
-    used = plugins.used([("reset", "mine"), ("probe", "system"), ("reset", "mine")])
+    used = tuple(offer.used() for offer in plugins.used([("reset", "mine"), ("probe", "system"), ("reset", "mine")]))
     assert used[0] == UsedPlugin(group="runq.reset", name="mine", distribution="third-party", version="2.5")
     assert len(used) == 2
 

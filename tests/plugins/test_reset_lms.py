@@ -161,7 +161,8 @@ def test_the_token_travels_and_shows_nowhere(serve, tmp_path):
     backend = LmsReset(base_url=served.url, api_token_env="MY_TOKEN")
     outcome = backend.reset(context)
     assert all(headers["Authorization"] == "Bearer s3cret" for headers in served.headers)
-    assert "s3cret" not in repr(outcome) + repr(backend._rest(context))
+    studio = backend._studio(context)
+    assert "s3cret" not in repr(outcome) + repr(studio) + repr(studio._rest())
 
 
 def test_loaded_lists_instances(serve, context):

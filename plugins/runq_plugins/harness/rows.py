@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -76,6 +75,8 @@ class Rows:
         if self.torn:
             facts["torn_rows"] = self.torn
         if self.tokens_per_second:
+            import statistics  # with fractions and decimal, and a plan counts no rows
+
             facts["tokens_per_second"] = round(statistics.median(self.tokens_per_second), 2)
         return facts
 

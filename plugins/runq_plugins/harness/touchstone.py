@@ -6,15 +6,18 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ModelSpec, Need, PluginError, Step, Target
+from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
 from runq_plugins.harness.endpoint import read_endpoint, read_yaml
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.options import not_empty
+
+if TYPE_CHECKING:
+    from runq.plugin import Need
 
 RESPONSES = "responses.jsonl"
 REPORTS = "reports.jsonl"
@@ -41,6 +44,8 @@ class TouchstoneHarness:
 
     def needs(self, base_dir: Path) -> Sequence[Need]:
         """The interpreter, with touchstone in it."""
+        from runq.plugin import Need
+
         remedy = "install touchstone for that interpreter, or name the one that has it as the harness's `python`"
         return (Need(program=find_python(self.python, base_dir), module="touchstone", remedy=remedy),)
 
