@@ -210,6 +210,7 @@ class Attention:
 
     def _told(self, ask: Ask) -> dict[str, Any]:
         """How things stand, and that nothing had to be done for it."""
+        tick = self.recorder.last_tick
         return {
             "ok": True,
             "asked": ask.what,
@@ -221,6 +222,7 @@ class Attention:
             "pausing": self._pause_by is not None and not self._paused,
             "ending": self._ending[0] if self._ending else None,
             "stopping": self.interrupts.requested is not None,
+            "tick": attrs.asdict(tick) if tick is not None else None,
         }
 
     # --- Ctrl-Z -------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("runq.commands.check", "Load and ask every model once, and prove that it goes again."),
     "plan": ("runq.commands.plan", "Show what a night would run, and why."),
     "status": ("runq.commands.status", "Show the latest night, also while it runs."),
+    "watch": ("runq.commands.watch", "Watch the running night; its keys pause, stop and skip."),
     "pause": ("runq.commands.pause", "Let the running step finish and start nothing new."),
     "unpause": ("runq.commands.unpause", "Let a paused night go on."),
     "skip": ("runq.commands.skip", "Skip the rest of the entry that runs."),
@@ -41,7 +42,7 @@ A first night:
   runq plan queue.yaml      what would run, every setting resolved
   runq check queue.yaml     load and ask every model once, before the first real night
   runq night queue.yaml     run it; Ctrl-C stops, --resume goes on
-  runq status               how far it is, from any terminal
+  runq status               how far it is, from any terminal; `runq watch` goes on looking
   runq report               the morning page: what failed and why, scores, memory, time
   runq browse               all nights in the browser
 

@@ -48,13 +48,27 @@ class Silent:
         """Show nothing."""
 
 
+@attrs.frozen(kw_only=True)
+class Tick:
+    """How far a step or a wait was when it was last looked at: seconds so far, and the first probe's figure in MB."""
+
+    entry: int
+    step: str
+    seconds: float
+    memory_mb: float | None
+
+
 @attrs.define
 class Recorder:
-    """Appends events of one night."""
+    """Appends events of one night.
+
+    ``last_tick`` is what was last ticked since the last event; ``None`` after an event.
+    """
 
     journal: Journal
     night: str
     observer: Observer = attrs.field(factory=Silent)
+    last_tick: Tick | None = attrs.field(default=None, init=False)
 
     def event(
         self, event: Event, *, entry: int | None = None, step: str | None = None, attempt: int | None = None
@@ -65,6 +79,7 @@ class Recorder:
             JournalError: the journal cannot be written; the night has to end.
         """
         stored = self.journal.append(event, night=self.night, entry=entry, step=step, attempt=attempt)
+        self.last_tick = None
         try:
             self.observer.event(event, entry=entry, step=step, attempt=attempt)
         except Exception as error:  # a closed terminal must not cost the night
@@ -77,6 +92,7 @@ class Recorder:
 
     def tick(self, *, entry: int, step: str, seconds: float, memory_mb: float | None) -> None:
         """Tell the observer that something goes on."""
+        self.last_tick = Tick(entry=entry, step=step, seconds=seconds, memory_mb=memory_mb)
         try:
             self.observer.tick(entry=entry, step=step, seconds=seconds, memory_mb=memory_mb)
         except Exception as error:  # as above

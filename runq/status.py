@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,21 +107,15 @@ def status_text(data: Mapping[str, Any]) -> str:
         f"{data['complete']} of {data['total']} entries complete, {data['failed']} failed, {data['pending']} pending",
         "",
     ]
-    models = [one_line(entry["model_id"]) for entry in data["entries"]]
-    width = min(max(map(len, models), default=0), MODEL_COLUMN)
-    for entry, model in zip(data["entries"], models, strict=True):
-        steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
-        steps += _delta_text(entry)
-        lines.append(f"{'e' + str(entry['id']):<3}  {model:<{width}}  {steps}")
-        lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
-        if entry["reason"]:
-            lines.append(f"      {one_line(entry['reason'])}")
+    width = model_column(data["entries"])
+    for entry in data["entries"]:
+        lines += entry_lines(entry, width)
     if any(_delta_text(entry).endswith("*") for entry in data["entries"]):
         lines += ["", "* The baseline is not proven: the model delta may hold what an earlier model left behind."]
     lives = data["state"] in ("running", "paused", "frozen")
     if lives and data["now"]:
-        lines += ["", f"now: {_pause_text(data) or _now_text(data['now'])}"]
-        lines += [f"asked for: {_ASKED.get(what, what)}" for what in data["asked"]]
+        lines += ["", f"now: {doing_text(data)}"]
+        lines += [f"asked for: {asked_text(what)}" for what in data["asked"]]
     if data["stopped"]:
         lines += ["", one_line(data["stopped"])]
     if data["left"]:
@@ -133,6 +127,24 @@ def status_text(data: Mapping[str, Any]) -> str:
         why = "its runner died; " if data["state"] == "died" else ""
         lines += ["", f"{why}go on with: {data['resume']}"]
     return clean_lines("\n".join(lines))
+
+
+def model_column(entries: Sequence[Mapping[str, Any]]) -> int:
+    """How many characters the models' ids take as a column."""
+    return min(max((len(one_line(entry["model_id"])) for entry in entries), default=0), MODEL_COLUMN)
+
+
+def entry_lines(entry: Mapping[str, Any], width: int) -> list[str]:
+    """An entry as one line, below it its first scores and what went wrong.
+
+    Args:
+        entry: of a summary.
+        width: of the column of models; see `model_column`.
+    """
+    steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
+    lines = [f"{'e' + str(entry['id']):<3}  {one_line(entry['model_id']):<{width}}  {steps}{_delta_text(entry)}"]
+    lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
+    return [*lines, f"      {one_line(entry['reason'])}"] if entry["reason"] else lines
 
 
 def _delta_text(entry: Mapping[str, Any]) -> str:
@@ -153,6 +165,16 @@ _ASKED = {
     "stop_after_step": "the end of the night, after the running step",
     "stop_after_entry": "the end of the night, after the running entry",
 }
+
+
+def asked_text(what: str) -> str:
+    """What somebody asked for that is still to come."""
+    return _ASKED.get(what, what)
+
+
+def doing_text(data: Mapping[str, Any]) -> str:
+    """What a running night does now, and since when; a pause before all else."""
+    return _pause_text(data) or _now_text(data["now"])
 
 
 def _pause_text(data: Mapping[str, Any]) -> str:

@@ -162,6 +162,17 @@ class JournalReader:
         )
         return [_sample(row) for row in rows]
 
+    def newer_samples(self, night: str, entry: int, step: str, *, after: int) -> tuple[int, list[Sample]]:
+        """To follow a step: its probe readings with a greater id than ``after``, in the order they were written, and
+        the greatest id (``after`` itself when there is none)."""
+        rows = self._query(
+            # By id: the other columns' index would lead through every reading of a step that runs for hours.
+            "SELECT id, night, at, entry, step, probe, mb FROM sample"
+            " WHERE id > ? AND +night = ? AND +entry = ? AND +step = ? ORDER BY id",
+            (after, night, entry, step),
+        )
+        return (rows[-1]["id"] if rows else after), [_sample(row) for row in rows]
+
     def thinned_samples(self, night: str, width_s: float) -> list[Sample]:
         """The lowest and the highest reading of each probe and step in every ``width_s`` seconds, in the order of time.
 
@@ -374,7 +385,8 @@ class JournalReader:
 
 
 def _sample(row: Row) -> Sample:
-    return Sample(**{**row, "at": datetime.fromisoformat(row["at"])})
+    columns = {name: value for name, value in row.items() if name != "id"}
+    return Sample(**{**columns, "at": datetime.fromisoformat(row["at"])})
 
 
 def _scope(conn: sqlite3.Connection, upto: int | None) -> None:

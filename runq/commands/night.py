@@ -198,9 +198,10 @@ def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None
 def _estimates(journal: Path) -> dict[tuple[str, str, str], float]:
     """The usual duration of each (step, model id, pack), for the display; empty before the first night."""
     from runq.paths import is_begun
+    from runq.progress import usual_seconds
     from runq_journal.reader import JournalReader
 
     if not is_begun(journal):
         return {}
     with JournalReader.open(journal) as reader:
-        return {(row["step"], row["model_id"], row["pack"] or ""): row["seconds"] for row in reader.durations()}
+        return usual_seconds(reader)

@@ -21,9 +21,10 @@ def command(runs: Path | None, as_json: bool) -> int:
     meanwhile.
     """
     from runq.control.asking import ask_runner
+    from runq.control.told import answer_text
 
     answer = ask_runner(journal_of(runs), "pause")
-    show(answer, _pause_text(answer), as_json=as_json)
+    show(answer, answer_text(answer), as_json=as_json)
     return 0
 
 
@@ -32,19 +33,3 @@ def show(answer: dict[str, Any], text: str, *, as_json: bool) -> None:
     from runq.logs import one_line
 
     click.echo(json.dumps(answer) if as_json else one_line(text))
-
-
-def running(answer: dict[str, Any]) -> str:
-    """What runs, as ``e1 judge``; empty when no step does."""
-    return "" if answer.get("step") is None else f"e{answer['entry']} {answer['step']}"
-
-
-def _pause_text(answer: dict[str, Any]) -> str:
-    if "night" not in answer:
-        return str(answer.get("message", "asked"))
-    night, step = answer["night"], running(answer)
-    if answer["paused"]:
-        return f"night {night} is paused already; `runq unpause` goes on"
-    after = f"as soon as {step} has finished" if step else "as soon as nothing runs"
-    already = "" if answer["taken"] else ", as asked before"
-    return f"night {night} pauses {after}{already}; `runq unpause` goes on"

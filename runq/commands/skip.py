@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runq.commands.arguments import journal_of, json_option, runs_option
-from runq.commands.pause import running, show
+from runq.commands.pause import show
 
 
 @click.command("skip")
@@ -19,11 +19,8 @@ def command(runs: Path | None, as_json: bool) -> int:
     What was skipped is left to do: --resume runs it.
     """
     from runq.control.asking import ask_runner
+    from runq.control.told import answer_text
 
     answer = ask_runner(journal_of(runs), "skip")
-    text = str(answer.get("message", "asked"))
-    if "night" in answer:
-        step = running(answer)
-        text = f"night {answer['night']} skips the rest of e{answer['entry']}" + (f"; {step} is ended" if step else "")
-    show(answer, text, as_json=as_json)
+    show(answer, answer_text(answer), as_json=as_json)
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from runq.commands.arguments import journal_of, json_option, runs_option
-from runq.commands.pause import running, show
+from runq.commands.pause import show
 from runq_schemas.errors import RunqError, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def command(after_step: bool, after_entry: bool, runs: Path | None, as_json: boo
     kills at once. Go on later with --resume.
     """
     from runq.control.asking import ask_runner, runner, wait_for_end
+    from runq.control.told import answer_text
 
     if after_step and after_entry:
         raise UsageError("--after-step and --after-entry exclude each other", remedy="give one of them")
@@ -44,16 +45,7 @@ def command(after_step: bool, after_entry: bool, runs: Path | None, as_json: boo
                 f"the runner (pid {holder.pid}) was asked to stop and has not ended within {WAIT_S:g} s",
                 remedy="`runq status` shows what it does; `runq stop` once more kills its step at once",
             )
-    show(answer, _text(answer, what), as_json=as_json)
+    ended = "the night has ended" if "night" not in answer else f"night {answer['night']} has ended"
+    text = f"{ended}; `runq status` shows how to go on" if what == "stop" else answer_text(answer)
+    show(answer, text, as_json=as_json)
     return 0
-
-
-def _text(answer: dict[str, Any], what: str) -> str:
-    night = f"night {answer['night']}" if "night" in answer else "the night"
-    if what == "stop":
-        return f"{night} has ended; `runq status` shows how to go on"
-    if what == "stop_after_step":
-        step = running(answer)
-        return f"{night} ends " + (f"as soon as {step} has finished" if step else "before the next step")
-    entry = answer.get("entry")
-    return f"{night} ends " + (f"after e{entry}" if entry is not None else "before the next entry")

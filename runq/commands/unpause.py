@@ -16,10 +16,8 @@ from runq.commands.pause import show
 def command(runs: Path | None, as_json: bool) -> int:
     """Let a paused night go on, or take back a pause that has not begun."""
     from runq.control.asking import ask_runner
+    from runq.control.told import answer_text
 
     answer = ask_runner(journal_of(runs), "unpause")
-    text = str(answer.get("message", "asked"))
-    if "night" in answer:
-        text = f"night {answer['night']} " + ("goes on" if answer["taken"] else "is not paused")
-    show(answer, text, as_json=as_json)
+    show(answer, answer_text(answer), as_json=as_json)
     return 0

@@ -6,4 +6,5 @@ serving  the runner's end: a thread that hands every question to the night and g
 desk     between that thread and the night's own, which alone writes events
 standing how a night stands, from its journal
 asking   the other end: `runq pause` and its like
+told     the answer in a sentence
 """

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from runq.record import Observer
+    from runq_journal.reader import JournalReader
 
-__all__ = ["check_closing", "closing", "dated_lines", "observer"]
+__all__ = ["can_redraw", "check_closing", "closing", "dated_lines", "observer", "usual_seconds"]
 
 _CANNOT_REDRAW = ("dumb", "unknown")
 
@@ -27,7 +28,7 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
     Args:
         estimates: (step, model id, pack) to the median seconds of earlier nights.
     """
-    if not sys.stderr.isatty() or os.environ.get("TERM", "") in _CANNOT_REDRAW:
+    if not can_redraw(sys.stderr):
         yield dated_lines()
         return
     from rich.console import Console
@@ -44,6 +45,16 @@ def observer(estimates: Mapping[tuple[str, str, str], float] | None = None) -> I
     finally:
         with suppress(OSError):  # the terminal was closed; the night must not end in an error for that
             live.stop()
+
+
+def can_redraw(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal on which a line can be drawn anew."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM", "") not in _CANNOT_REDRAW
+
+
+def usual_seconds(reader: JournalReader) -> dict[tuple[str, str, str], float]:
+    """The usual duration in seconds of each (step, model id, pack), going by all nights."""
+    return {(row["step"], row["model_id"], row["pack"] or ""): row["seconds"] for row in reader.durations()}
 
 
 def dated_lines() -> Observer:

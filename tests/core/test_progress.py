@@ -17,7 +17,8 @@ from rich.live import Live
 
 from runq.progress import closing, observer
 from runq.progress.lines import Lines
-from runq.progress.live import LiveView, fitted
+from runq.progress.live import LiveView
+from runq.progress.living import fitted
 from runq.progress.words import words
 from runq.record import Recorder, Silent
 from runq_schemas import EVENT_CLASSES
