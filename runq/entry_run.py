@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from runq import power
 from runq.attempt_bundle import Done, attempt_bundle
 from runq.attention import Skipped
+from runq.before_entry import after_entry, before_entry
 from runq.endpoint_alive import can_restart, restart, why_dead
 from runq.endpoint_ready import Baseline, EndpointReady, NotReadyError
 from runq.identity import identity_of, step_parts
@@ -79,10 +81,12 @@ def run_entry(
     from runq.processes import Interrupted
 
     recorder, entry = context.recorder, prepared.entry.id
-    recorder.event(EntryStarted(), entry=entry)
+    power_then = context.battery()
+    recorder.event(EntryStarted(**power.recorded(power_then)), entry=entry)
     context.attention.entry = entry
     run = _EntryRun(context, prepared, decisions, past, steps, warm)
     try:
+        before_entry(context, prepared, power_then)
         outcome = run.steps()
     except JournalError:
         raise
@@ -107,7 +111,8 @@ def run_entry(
     if not outcome.good and not outcome.deferred:
         run.skip_rest(outcome)
     context.samples.flush()
-    recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason), entry=entry)
+    power_now = power.recorded(after_entry(context, prepared, power_then))
+    recorder.event(EntryFinished(status=outcome.status, reason=outcome.reason, **power_now), entry=entry)
     return outcome
 
 

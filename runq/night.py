@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from runq import paths, planning, suspend
+from runq import paths, planning, power, suspend
+from runq.before_entry import before_night
 from runq.deadline import TimeWindow
 from runq.host import this_host, versions
 from runq.keep_awake import keeping_awake
@@ -25,6 +26,7 @@ from runq_schemas.errors import UsageError
 from runq_schemas.events import NightResumed, NightStarted
 
 if TYPE_CHECKING:
+    from runq.power import ReadsBattery
     from runq.processes import Stopper
     from runq.suspend import MachineClock
     from runq_journal.journal import Journal
@@ -91,11 +93,13 @@ def run_night(
     machine: MachineClock | None = None,
     now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
     grace_s: float = GRACE_S,
+    battery: ReadsBattery | None = None,
 ) -> NightResult:
     """Run or resume a night.
 
     Args:
         machine: the machine's time; its own by default.
+        battery: reads the machine's battery; by default as psutil tells it.
 
     Raises:
         LockedError: another night holds the journal or an endpoint.
@@ -119,12 +123,14 @@ def run_night(
             runs=request.runs,
             grace_s=grace_s,
             pace=_pace(request, journal, now),
+            battery=battery or power.battery,
         )
         if request.resume and not planning.left(works):
             _nothing_left(context, request, works, started)
             return _result(context, works, request, ran=False, earlier=None)
         with context.disk.keeping(journal):
             _start(context, request, works, started)
+            before_night(context, works)
             awake = keeping_awake(recorder) if request.keep_awake else nullcontext()
             with context.attention.attending(journal.path, work, machine), awake:
                 interrupted = wait_for_start(context) or run_all(

@@ -14,6 +14,7 @@ from runq import paths
 from runq.attention import Attention
 from runq.night_disk import NightDisk
 from runq.pace import Pace
+from runq.power import ReadsBattery, battery
 from runq.prepared import PreparedEntry
 from runq.record import Recorder
 from runq.sampling import ReadsMemory, SampleBatch, Sampler
@@ -44,6 +45,7 @@ class NightContext:
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     grace_s: float = GRACE_S
     pace: Pace = attrs.field(factory=Pace)
+    battery: ReadsBattery = battery
     warned_blind: set[tuple[int, str]] = attrs.field(factory=set, init=False)
     warned_refused: set[tuple[int, str]] = attrs.field(factory=set, init=False)
     restarted: set[int] = attrs.field(factory=set, init=False)

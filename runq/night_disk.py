@@ -43,6 +43,8 @@ class NightDisk:
     recorder: Recorder
     folder: Path
     free: Callable[[Path], int] = free_bytes
+    took_mb: dict[str, float] = attrs.field(factory=dict, init=False)
+    """What the largest good bundle of each pack took so far, in MB; the pack as written, empty without one."""
     was_full: bool = attrs.field(default=False, init=False)
     """Whether the disk was full since `begin_step`."""
     _full_since_s: float | None = attrs.field(default=None, init=False)
@@ -71,6 +73,10 @@ class NightDisk:
         """Whether the disk has no room to speak of."""
         free_mb = self.free_mb()
         return free_mb is not None and free_mb * MB < FULL_BYTES
+
+    def took(self, pack: str | None, mb: float) -> None:
+        """A good attempt on a pack has taken so much."""
+        self.took_mb[pack or ""] = max(mb, self.took_mb.get(pack or "", 0.0))
 
     def begin_step(self) -> None:
         """What was before does not count against the step that begins."""

@@ -60,6 +60,8 @@ class PreparedEntry:
             "env": {str(name): str(value) for name, value in self.env.items()},
             "on_dirty": self.spec.on_dirty,
             "min_free_mb": self.spec.min_free_mb,
+            "min_free_disk_mb": self.spec.min_free_disk_mb,
+            "require_ac": self.spec.require_ac,
         }
 
     def endpoints(self) -> tuple[str, ...]:

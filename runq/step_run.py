@@ -11,7 +11,7 @@ import attrs
 from runq import artifacts, logs
 from runq.endpoint_alive import tell_dead, tell_refused
 from runq.heartbeat import Heart
-from runq.night_disk import NO_SPACE
+from runq.night_disk import MB, NO_SPACE
 from runq.paths import private_folder
 from runq.plugin import Evidence, Step
 from runq.prepared import PreparedEntry
@@ -122,6 +122,8 @@ def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt
     try:
         finished = _Run(context, prepared, attempt, argv, log, before, sampler).finish()
         context.recorder.event(finished, **where)
+        if finished.status == "ok" and finished.written_mb is not None:
+            context.disk.took(prepared.spec.pack, finished.written_mb)
     except JournalError:
         raise
     except Exception as failure:  # what was started has an end in the journal, whatever a plugin or the system does
@@ -271,6 +273,8 @@ class _Run:
         proof: artifacts.Proof | None = None,
         ended: Ended | None = None,
     ) -> StepFinished:
+        from runq.processes import growth
+
         return StepFinished(
             status=status,
             exit_code=end.exit_code if end else None,
@@ -279,6 +283,7 @@ class _Run:
             reason=evidence.reason,
             artifacts=proof.artifacts if proof else (),
             outputs=artifacts.outputs(self.attempt.bundle),
+            written_mb=round(growth(self.log, self.attempt.bundle)[0] / MB, 3),
             peak_mb={label: round(mb, 1) for label, mb in self.sampler.peak_mb.items()},
             model_delta_mb=self.sampler.delta_mb(self.attempt.baseline_mb),
             baseline_proven=self.attempt.baseline_proven,

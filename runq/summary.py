@@ -53,6 +53,9 @@ METRIC_FIELDS = ("step", "name", "value", "stderr", "n")
 """What an entry's ``metrics`` hold of each score, the one to look at first of its step before the others."""
 
 
+POWER_FIELDS = ("on_battery", "battery_percent")
+"""What an entry has of the machine's power; ``None`` where there is no battery."""
+
 LEFT_FIELDS = ("entry", "index", "model_id", "pack", "step", "reason", "until", "left_s", "usual_s", "usual_n")
 """What ``left`` holds of each step that the deadline left for another time."""
 
@@ -79,8 +82,10 @@ def build(reader: JournalReader, night: str) -> dict[str, Any]:
     metrics: dict[int, list[dict[str, Any]]] = {}
     for metric in reader.step_metrics(night):
         metrics.setdefault(metric["entry"], []).append({name: metric[name] for name in METRIC_FIELDS})
+    power = {row["entry"]: row for row in reader.view("entry_power", night)}
     entries = [
         {**_entry(result, states.get(result["entry"], []), base), "metrics": metrics.get(result["entry"], [])}
+        | {name: power.get(result["entry"], {}).get(name) for name in POWER_FIELDS}
         for result in reader.entry_results(night)
     ]
     return {

@@ -14,6 +14,7 @@ ORDERS = {
     "deferred": 'night, "index", event',
     "duration_estimate": "model_id, pack, step",
     "entry_death": "night, entry",
+    "entry_power": "night, entry",
     "entry_result": 'night, "index"',
     "failure": "event",
     "imported_step": "event, position, step",
@@ -22,6 +23,7 @@ ORDERS = {
     "night": "first_event DESC",
     "night_plan": "night",
     "night_summary": "first_event DESC",
+    "pack_disk": "pack",
     "planned_entry": 'night, "index"',
     "planned_step": 'night, "index", position',
     "server": "started_event",
@@ -36,7 +38,7 @@ ORDERS = {
 """Every view with the order its rows are given in; a view's own text has none, so that SQLite may look inside."""
 
 # SQLite has neither booleans nor JSON values: these columns become what they mean.
-_BOOLEANS = frozenset({"baseline_proven", "imported", "loaded", "memory_back", "newest", "run"})
+_BOOLEANS = frozenset({"baseline_proven", "imported", "loaded", "memory_back", "newest", "on_battery", "run"})
 _JSON = frozenset(
     {
         "argv",

@@ -14,9 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from runq.doctor.finding import Finding, Status
+from runq.power import Battery, battery
 
 MB = 2**20
 
@@ -55,26 +54,6 @@ def ask(argv: Sequence[str]) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return ran.stdout if ran.returncode == 0 else None
-
-
-@attrs.frozen(kw_only=True)
-class Battery:
-    """A battery as psutil tells it."""
-
-    percent: float
-    power_plugged: bool | None
-
-
-def battery() -> Battery | None:
-    """The battery; ``None`` without one, or where it cannot be told."""
-    import psutil
-
-    read = getattr(psutil, "sensors_battery", None)
-    try:
-        found = read() if read is not None else None
-    except Exception:  # psutil raises many kinds for odd /sys files; without a figure nothing is claimed
-        return None
-    return None if found is None else Battery(percent=float(found.percent), power_plugged=found.power_plugged)
 
 
 def machine_findings(runs: Path, largest: tuple[str, float] | None = None) -> Iterator[Finding]:

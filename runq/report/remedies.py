@@ -14,7 +14,7 @@ from runq.text import duration
 LOG_SIGNS: tuple[tuple[str, str], ...] = (
     # The messages are those of the programs named behind each.
     (
-        r"no space left on device|disk quota exceeded",  # ENOSPC and EDQUOT
+        r"no space left on|disk quota exceeded",  # ENOSPC and EDQUOT, and what runq says of a disk that it saw full
         "The disk is full: free some space, for example by deleting old bundles.",
     ),
     (
@@ -66,7 +66,8 @@ def of_attempt(failure: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
         failure: a row of the view `failure`.
         limits: the attempt's ``timeout_s`` and ``stall_timeout_s``, in seconds.
     """
-    said = _by_log(failure["log_tail"] or "")
+    reason = failure["reason"] or ""
+    said = _by_log(reason if reason.startswith("no space left") else failure["log_tail"] or "")
     ended = _by_end(failure, limits)
     if failure["status"] in ("timeout", "stalled", "interrupted"):
         return ended if not said or failure["status"] == "interrupted" else f"{ended} {said}"
@@ -115,6 +116,8 @@ _ENTRY_SIGNS: tuple[tuple[str, str], ...] = (
         "the baseline is not clean",
         "Memory was not back, so `on_dirty` left it out: close what holds memory, or see `runq doctor`.",
     ),
+    ("require_ac", "Plug the charger in, then resume the night."),
+    ("free on the disk", "Free space on the disk of the runs folder, then resume the night."),
     ("min_free_mb", "Too little memory was free: close other programs, or lower `min_free_mb`."),
     ("did not start", "See the server's log below the night's `logs` folder; try its command line by hand."),
     ("set aside", "The runner died twice while it ran: `runq rerun` runs it once more, alone."),

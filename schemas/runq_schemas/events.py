@@ -163,10 +163,12 @@ class NightSlept(Event):
 
 @attrs.frozen(kw_only=True)
 class EntryStarted(Event):
-    """An entry begins."""
+    """An entry begins; with what the machine runs on, where it has a battery: its charge in percent."""
 
     kind: ClassVar[str] = "entry.started"
-    about: ClassVar[str] = "An entry begins."
+    about: ClassVar[str] = "An entry begins; on battery or not, where there is one."
+    on_battery: bool | None = None
+    battery_percent: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -287,8 +289,8 @@ class Artifact:
 @attrs.frozen(kw_only=True)
 class StepFinished(Event):
     """The end of an attempt. ``facts`` is what the harness read off the artifacts, ``metrics`` the scores among it,
-    the one to look at first; ``outputs`` are the bundle's files. ``endpoint_dead`` tells that it was ended because its
-    endpoint gave no answer any more.
+    the one to look at first; ``outputs`` are the bundle's files, ``written_mb`` what they and the log take on the disk.
+    ``endpoint_dead`` tells that it was ended because its endpoint gave no answer any more.
     """
 
     kind: ClassVar[str] = "step.finished"
@@ -300,6 +302,7 @@ class StepFinished(Event):
     reason: str = ""
     artifacts: tuple[Artifact, ...] = ()
     outputs: tuple[str, ...] = ()
+    written_mb: float | None = None
     peak_mb: Mapping[str, float] = attrs.field(factory=dict)
     model_delta_mb: Mapping[str, float] = attrs.field(factory=dict)
     baseline_proven: bool = False
@@ -385,12 +388,14 @@ class RestartFinished(Event):
 
 @attrs.frozen(kw_only=True)
 class EntryFinished(Event):
-    """The entry's result is complete in the journal."""
+    """The entry's result is complete in the journal; with what the machine runs on, as when it began."""
 
     kind: ClassVar[str] = "entry.finished"
     about: ClassVar[str] = "The entry's result is complete in the journal."
     status: EntryStatus
     reason: str = ""
+    on_battery: bool | None = None
+    battery_percent: float | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -108,6 +108,8 @@ def _type(tp: Any, rules: Mapping[str, Any], definitions: dict[str, Schema]) -> 
     origin, args = get_origin(tp), get_args(tp)
     if tp is str:
         return _NAME if "min_length" in rules else _TEXT
+    if tp is bool:
+        return {"type": "boolean"}
     if tp in (int, float):
         bounds = {"minimum": rules.get("minimum"), "exclusiveMinimum": rules.get("above")}
         return {

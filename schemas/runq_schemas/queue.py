@@ -208,6 +208,19 @@ class _Shared:
             built_in=None,
         ),
     )
+    min_free_disk_mb: float | None = attrs.field(
+        default=None,
+        metadata=described(
+            "Skip the entry when fewer MB are free on the disk of the runs folder before it begins, besides what the"
+            " largest earlier bundle of its pack took.",
+            minimum=0,
+            built_in=None,
+        ),
+    )
+    require_ac: bool | None = attrs.field(
+        default=None,
+        metadata=described("Skip the entry when the machine runs on battery as it begins.", built_in=False),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -326,6 +339,8 @@ class EntrySpec:
     env: Mapping[str, str]
     on_dirty: OnDirty
     min_free_mb: float | None = None
+    min_free_disk_mb: float | None = None
+    require_ac: bool = False
 
     @property
     def key(self) -> tuple[str, str, str]:

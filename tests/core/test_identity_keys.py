@@ -45,6 +45,8 @@ CHANGED: dict[str, str] = {
     "env": "{ OMP_NUM_THREADS: '1' }",
     "on_dirty": "skip",
     "min_free_mb": "1",
+    "min_free_disk_mb": "1",
+    "require_ac": "true",
 }
 """A value for each key that differs from the default or from `BASE`."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import attrs
 import pytest
 
 from runq_journal import Journal, JournalReader
@@ -635,6 +636,40 @@ def test_median_of_three(story: Any) -> None:
     story.finish(0, "eval", "failed", attempt=4, seconds=1.0)
     with JournalReader.open(story.path) as reader:
         assert columns(reader.durations(), "seconds", "n") == [(20.0, 3)]
+
+
+def test_what_a_bundle_takes_is_the_largest_of_a_packs_ok_attempts(story: Any) -> None:
+    without = attrs.evolve(story.planned(2, 2, "n", ("eval",)), pack=None)
+    story.plan([story.planned(0, 0, "m"), story.planned(1, 1, "k", ("eval",)), without])
+    for entry, step, status, mb in (
+        (0, "eval", "ok", 3.5),
+        (0, "judge", "ok", 4.25),
+        (1, "eval", "failed", 900.0),
+        (1, "eval", "ok", None),  # as an earlier version wrote it
+        (2, "eval", "ok", 0.5),
+    ):
+        story.start(entry, step)
+        story.finish(entry, step, status, seconds=1.0, written_mb=mb)
+    with JournalReader.open(story.path) as reader:
+        rows = columns(reader.view("pack_disk"), "pack", "mb", "n")
+        assert rows == [(None, 0.5, 1), ("packs/buero.yaml", 4.25, 2)]
+
+
+def test_an_entry_was_on_battery_when_it_began_or_ended_so(story: Any) -> None:
+    story.plan([story.planned(number, number, f"m{number}") for number in range(4)])
+    for entry, began, ended in (
+        (0, (False, 90.0), (False, 91.0)),
+        (1, (True, 55.0), (False, 54.0)),
+        (2, (False, 60.0), (True, 40.5)),
+    ):
+        story.say(ev.EntryStarted(on_battery=began[0], battery_percent=began[1]), entry)
+        story.say(ev.EntryFinished(status="complete", on_battery=ended[0], battery_percent=ended[1]), entry)
+    story.say(ev.EntryStarted(), 3)  # a machine without one
+    assert columns(story.view("entry_power"), "entry", "on_battery", "battery_percent") == [
+        (0, False, 90.0),
+        (1, True, 54.0),
+        (2, True, 40.5),
+    ]
 
 
 def test_two_probes(story: Any) -> None:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from runq.report.remedies import of_attempt
+
 FILL = """
 if model == "b":
     with open(bundle / "filler", "wb", buffering=0) as stream:
@@ -43,6 +45,9 @@ def test_a_step_that_fills_the_disk_fails_and_the_rest_of_the_night_runs(worksho
     (failed,) = [e.data for e in shop.events("step.finished") if e.data["status"] == "failed"]
     assert failed["reason"] == "no space left on the disk of the runs folder: it exited with 1"
     assert failed["exit_code"] == 1
+    with shop.reader() as reader:
+        (failure,) = reader.failures()
+    assert of_attempt(failure, {"timeout_s": 1.0, "stall_timeout_s": None}).startswith("The disk is full")
     # What the step wrote is all there: it took what was free of 16 MB, besides the eighth that is kept back.
     assert next(shop.runs.glob("*_e1_*/filler")).stat().st_size > 13 * 2**20
     warned = [event.data["message"] for event in shop.events("warning")]

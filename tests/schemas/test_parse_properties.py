@@ -51,6 +51,8 @@ shared: dict[str, Any] = {
     "cooldown_s": waits,
     "env": st.dictionaries(names, texts, max_size=3),
     "on_dirty": st.sampled_from(["warn", "retry", "skip", "stop"]),
+    "min_free_disk_mb": waits,
+    "require_ac": st.booleans(),
 }
 models = st.fixed_dictionaries(
     {"id": names},
