@@ -137,7 +137,7 @@ def record(router: Router, act: Callable[[], None], at_s: float) -> list[tuple[i
 
 CASES = ("unloaded", "unloaded-2", "busy", "loaded-again", "one-of-two", "killed", "kept", "neighbour")
 
-STIR_MB = 120.0
+STIR_MB = 180.0
 """A recording during which other programs moved by more is no good: then it is the busy machine that was recorded."""
 
 TRIES = 40

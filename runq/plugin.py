@@ -50,6 +50,7 @@ __all__ = [
     "Step",
     "Supervisor",
     "Target",
+    "TellsAnswers",
     "TellsContext",
     "TellsFree",
     "TellsNeeds",
@@ -383,6 +384,22 @@ class Harness(Protocol):
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """Read the artifacts of a step that exited 0 and whose artifacts all exist and are new."""
+        ...
+
+
+@runtime_checkable
+class TellsAnswers(Protocol):
+    """A harness that keeps each answer's own figure, so that `runq compare` can pair the answers of two runs."""
+
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        """Per score, named as its metric is, the figure of every answer by its question's id.
+
+        A class method: the options of an old night are not known. Empty where the bundle has none.
+
+        Raises:
+            OSError, ValueError, KeyError, TypeError: the bundle cannot be read; then it counts as having none.
+        """
         ...
 
 

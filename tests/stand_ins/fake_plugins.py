@@ -1,13 +1,14 @@
 """Plugins that are told what to do: an endpoint that is a file with a number of MB, and ones that raise."""
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ResetContext, ResetOutcome, Step, Target
+from runq.plugin import Entry, Evidence, Metric, ResetContext, ResetOutcome, Step, Target
 
 
 def fail(how: str) -> None:
@@ -106,6 +107,40 @@ class HeldProbe:
             with contextlib.suppress(psutil.NoSuchProcess):
                 held += process.memory_info().rss
         return held / 2**20
+
+
+@attrs.frozen(kw_only=True)
+class ScoredHarness:
+    """One step that writes answers.json: per score, each question's figure; their mean is the metric."""
+
+    stderr: float | None = None
+    keeps: bool = True
+
+    def requires(self) -> Sequence[str]:
+        return ()
+
+    def steps(self, entry: Entry) -> Sequence[Step]:
+        return [Step(name="eval", artifacts=("answers.json",))]
+
+    def targets(self, entry: Entry) -> Sequence[Target]:
+        return ()
+
+    def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
+        return ["python", "score.py", entry.model.id, str(bundle)]
+
+    def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
+        answers = json.loads((bundle / "answers.json").read_text())
+        metrics = [
+            Metric(name=name, value=sum(one.values()) / len(one), stderr=self.stderr, n=len(one))
+            for name, one in answers.items()
+        ]
+        if not self.keeps:
+            (bundle / "answers.json").write_text("{}")
+        return Evidence(ok=True, metrics=tuple(metrics))
+
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        return json.loads((bundle / "answers.json").read_text())
 
 
 @attrs.frozen(kw_only=True)

@@ -20,6 +20,7 @@ DRIVER, PACK_TASK = DRIVERS / "drive_inspect.py", DRIVERS / "inspect_pack.py"
 
 EVAL_JSON, JUDGE_JSON = "inspect-eval.json", "inspect-judge.json"
 RESPONSES, REPORTS, SCORES = "responses.jsonl", "reports.jsonl", "scores.csv"
+SAMPLES = "sample-scores.jsonl"
 
 REMEDY = "pip install inspect-ai openai for that interpreter, or name the one that has them as the harness's `python`"
 
@@ -101,7 +102,7 @@ class InspectHarness:
             steps.append(
                 Step(
                     name="judge",
-                    artifacts=("scored.eval", JUDGE_JSON, *((REPORTS, SCORES) if packed else ())),
+                    artifacts=("scored.eval", JUDGE_JSON, SAMPLES, *((REPORTS, SCORES) if packed else ())),
                     reads=() if entry.judge_config is None else (entry.judge_config,),
                     settings={"judge_model": None if judge is None else judge.id, "args": list(self.judge_args)},
                     model=judge,
@@ -162,6 +163,16 @@ class InspectHarness:
             return _check_eval(data)
         reports = scan(bundle / REPORTS) if _is_pack(entry) else None
         return _check_judge(data, reports.problem(REPORTS) if reports else "")
+
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        """Each answer's own score, as the driver wrote it down."""
+        found: dict[str, dict[str, float]] = {}
+        if (bundle / SAMPLES).is_file():
+            for line in (bundle / SAMPLES).read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                found.setdefault(row["score"], {})[row["id"]] = float(row["value"])
+        return found
 
     def _task_args(self, entry: Entry) -> dict[str, Any]:
         if not _is_pack(entry):

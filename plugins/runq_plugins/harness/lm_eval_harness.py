@@ -114,6 +114,14 @@ class LmEvalHarness:
         python = find_python(self.python, entry.base_dir)
         return [python, str(DRIVER), "--bundle", str(bundle), "--key", where.key, "--", *words, *self.args]
 
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        """Each question's own figure, from the samples that lm-eval logs."""
+        found: dict[str, Mapping[str, float]] = {}
+        for file in sorted((bundle / "lm-eval").rglob("samples_*.jsonl")):
+            found |= _numbers(file)
+        return found
+
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """The metrics of lm-eval's results file."""
         try:
@@ -128,6 +136,22 @@ class LmEvalHarness:
         if not metrics:
             return Evidence(ok=False, reason=f"{RESULTS} holds no metric that is a number", facts=facts)
         return Evidence(ok=True, facts=facts, metrics=metrics)
+
+
+def _numbers(file: Path) -> Mapping[str, Mapping[str, float]]:
+    """The figures of one task's samples file, whose name holds the task's between `samples_` and a time."""
+    task = file.stem.removeprefix("samples_").rpartition("_")[0]
+    found: dict[str, dict[str, float]] = {}
+    with file.open(encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            kind = row.get("filter", "none")
+            for name in row.get("metrics", ()):
+                value = row.get(name)
+                if isinstance(value, int | float) and math.isfinite(value):
+                    shown = name if kind == "none" else f"{name},{kind}"
+                    found.setdefault(f"{task}/{shown}", {})[str(row["doc_id"])] = float(value)
+    return found
 
 
 def _metrics(data: Mapping[str, Any]) -> list[Metric]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 RESPONSES = "responses.jsonl"
 REPORTS = "reports.jsonl"
 SCORES = "scores.csv"
+
+_RUN = ("variant", "prompt_variant", "run", "repeat")
+"""Columns that tell several answers to one prompt apart, where the table has them."""
 
 
 def _given(_: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
@@ -107,6 +110,19 @@ class TouchstoneHarness:
             str(bundle),
             "--emit-events",
         ]
+
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        """Each answer's own score, of the judge's table."""
+        found: dict[str, float] = {}
+        if (bundle / SCORES).is_file():
+            with (bundle / SCORES).open(encoding="utf-8-sig", newline="") as stream:
+                for row in csv.DictReader(stream):
+                    if not row.get("prompt_id") or not row.get("score"):
+                        continue
+                    key = [row["prompt_id"], *(row[name] for name in _RUN if row.get(name))]
+                    found["/".join(key)] = float(row["score"])
+        return {"score": found} if found else {}
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """Read the answers of an eval, the reports and scores of a judge."""

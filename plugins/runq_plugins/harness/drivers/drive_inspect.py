@@ -24,6 +24,7 @@ ANSWERS, SCORED = "answers.eval", "scored.eval"
 EVAL_JSON, JUDGE_JSON = "inspect-eval.json", "inspect-judge.json"
 STARTED = "inspect-started.json"
 RESPONSES, REPORTS, SCORES = "responses.jsonl", "reports.jsonl", "scores.csv"
+SAMPLES = "sample-scores.jsonl"
 LOGS = "logs"
 
 ALWAYS = ["--display", "plain", "--log-buffer", "1"]
@@ -96,6 +97,7 @@ def run_judge(given: argparse.Namespace) -> int:
         write_rows(bundle / REPORTS, reports)
         write_scores(bundle / SCORES, bundle / SCORED, reports)
         digest["metrics"] += [metric for report in reports for metric in report["metrics"]]
+    write_rows(bundle / SAMPLES, sample_scores(bundle / SCORED, digest["metrics"]))
     write_json(bundle / JUDGE_JSON, digest)
     return 0
 
@@ -192,6 +194,24 @@ def responses(path: Path) -> Iterator[dict[str, Any]]:
             "seconds": seconds,
             "completion_tokens": tokens,
         }
+
+
+def sample_scores(path: Path, metrics: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each answer's own figure, under the name of its scorer's first metric."""
+    from inspect_ai.log import read_eval_log
+    from inspect_ai.scorer import value_to_float
+
+    first: dict[str, str] = {}
+    for metric in metrics:
+        first.setdefault(metric["name"].rpartition("/")[0], metric["name"])
+    number = value_to_float()
+    for sample in read_eval_log(str(path)).samples or []:
+        for scorer, score in (sample.scores or {}).items():
+            if scorer not in first or not isinstance(score.value, str | int | float):
+                continue
+            value = finite(number(score.value) if isinstance(score.value, str) else float(score.value))
+            if value is not None:
+                yield {"score": first[scorer], "id": f"{sample.id}#{sample.epoch}", "value": value}
 
 
 def judge_pack(pack_path: str, scored: Path, judge: str) -> list[dict[str, Any]]:
