@@ -36,6 +36,11 @@ def command(night: str | None, form: str, output: Path | None, open_browser: boo
     """
     from runq.report.making import write
 
+    if form == "html":
+        from runq.report.figures import missing
+
+        if lack := missing():
+            click.echo(f"the page is made {lack}", err=True)
     written = write(journal_of(runs), night=night, form=form, output=output)
     if isinstance(written, str):
         click.echo(written, nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ OPENS = {
     "cooldown.started": "cooldown",
     "restart.started": "restart",
     "retry.waiting": "wait",
+    "server.started": "server",
     "step.started": "step",
 }
 """The event that begins a span, and what the span is."""
@@ -27,12 +28,12 @@ _CLOSES = {
     "step.finished": "step",
 }
 
-_LASTS_UNTIL_NEXT = frozenset({"cooldown", "wait"})
+_LASTS_UNTIL_NEXT = frozenset({"cooldown", "wait", "server"})
 """These have no end of their own: whatever the night does next ends them."""
 
 _BOUNDS = frozenset({"night.started", "night.resumed", "night.interrupted", "night.finished"})
 
-KINDS = (*OPENS, *_CLOSES, *_BOUNDS, "entry.started", "entry.finished", "server.started")
+KINDS = (*OPENS, *_CLOSES, *_BOUNDS, "entry.started", "entry.finished")
 """Every kind of event that `spans` needs to see; others may be among them."""
 
 
@@ -41,7 +42,7 @@ class Band:
     """One span of the night.
 
     Args:
-        what: reset, settle, cooldown, restart, wait (before a retry) or step.
+        what: reset, settle, cooldown, restart, wait (before a retry), server (until the step it serves) or step.
         entry: entry id.
         step: the step's name; of a reset the step it came before; empty for none.
         attempt: of a step, from 1.
@@ -140,12 +141,7 @@ class _Night:
         if band is None:
             return
         if what == "settle":
-            probes = event.data.get("probes") or ()
-            band = attrs.evolve(
-                band,
-                levels={one["probe"]: (one["start_mb"], one["final_mb"]) for one in probes},
-                proven={one["probe"]: bool(one["proven"]) for one in probes},
-            )
+            band = attrs.evolve(band, levels=_levels(event.data), proven=_proven(event.data))
         status = event.data.get("status") or event.data.get("verdict") or ""
         self.bands.append(attrs.evolve(band, end=at, status=status))
 
@@ -171,6 +167,17 @@ class _Night:
         if self._began is not None and self.last is not None:
             self.stretches.append(Stretch(start=self._began, end=max(self._began, self.last)))
         self._began = None
+
+
+def _levels(settled: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    levels = {probe: (mb, mb) for probe, mb in settled["baseline_mb"].items()}
+    return levels | {one["probe"]: (one["start_mb"], one["final_mb"]) for one in settled.get("probes") or ()}
+
+
+def _proven(settled: Mapping[str, Any]) -> dict[str, bool]:
+    """Each probe's own word; the event's is that of the worst."""
+    proven = dict.fromkeys(settled["baseline_mb"], bool(settled["proven"]))
+    return proven | {one["probe"]: bool(one["proven"]) for one in settled.get("probes") or ()}
 
 
 def _told_later(event: Any) -> bool:

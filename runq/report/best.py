@@ -31,19 +31,38 @@ class Highest:
     among: int
 
 
-def highest(entries: Sequence[Entry]) -> list[Highest]:
-    """The highest of each step's first score, pack by pack, where at least two entries have it."""
+@attrs.frozen(kw_only=True)
+class Comparable:
+    """Entries that have the same score of the same step on the same pack, two at least; each with its metric."""
+
+    pack: str | None
+    step: str
+    name: str
+    members: tuple[tuple[Entry, Mapping[str, Any]], ...]
+
+
+def comparable(entries: Sequence[Entry]) -> list[Comparable]:
+    """Who can be compared by the first score of each step, in the order of the queue."""
     groups: dict[tuple[str | None, str, str], list[tuple[Entry, Mapping[str, Any]]]] = {}
     for entry in entries:
         for step, metric in first_metrics(entry["metrics"]):
             groups.setdefault((entry["pack"], step, metric["name"]), []).append((entry, metric))
+    return [
+        Comparable(pack=pack, step=step, name=name, members=tuple(members))
+        for (pack, step, name), members in groups.items()
+        if len(members) > 1
+    ]
+
+
+def highest(entries: Sequence[Entry]) -> list[Highest]:
+    """The highest of each step's first score, pack by pack, where at least two entries have it."""
     found = []
-    for (pack, step, name), members in groups.items():
-        if len(members) < 2:
-            continue
-        top = max(metric["value"] for _, metric in members)
-        winners = tuple((entry, metric) for entry, metric in members if metric["value"] == top)
-        found.append(Highest(pack=pack, step=step, name=name, entries=winners, among=len(members)))
+    for group in comparable(entries):
+        top = max(metric["value"] for _, metric in group.members)
+        winners = tuple((entry, metric) for entry, metric in group.members if metric["value"] == top)
+        found.append(
+            Highest(pack=group.pack, step=group.step, name=group.name, entries=winners, among=len(group.members))
+        )
     return found
 
 

@@ -40,6 +40,7 @@ class Gathered:
         bands: resets, settlings, steps and waits as spans of time.
         stretches: from each start or resume to its end.
         curve: memory readings, thinned; in the order of time.
+        piece_s: of how many seconds each the curve shows the lowest and the highest reading.
         offset: how far the night's own clock was ahead of UTC when it began.
         made_at: when this was read, UTC.
     """
@@ -52,6 +53,7 @@ class Gathered:
     bands: list[Band]
     stretches: list[Stretch]
     curve: list[Sample]
+    piece_s: float
     offset: timedelta
     made_at: datetime
 
@@ -79,7 +81,7 @@ def gather(journal: Path, night: str | None) -> Gathered:
             reader.events(wanted, kinds=bands.KINDS),
             lambda entry, step, before: reader.last_sample_at(wanted, entry, step, before),
         )
-        worked_s = sum(stretch.seconds for stretch in stretches)
+        piece_s = max(sum(stretch.seconds for stretch in stretches) / POINTS, SHORTEST_PIECE_S)
         return Gathered(
             data=status_of(reader, journal, wanted),
             plan=reader.latest_plan(wanted),
@@ -88,7 +90,8 @@ def gather(journal: Path, night: str | None) -> Gathered:
             deltas=reader.model_deltas(wanted),
             bands=found,
             stretches=stretches,
-            curve=reader.thinned_samples(wanted, max(worked_s / POINTS, SHORTEST_PIECE_S)),
+            curve=reader.thinned_samples(wanted, piece_s),
+            piece_s=piece_s,
             offset=_offset(reader, wanted),
             made_at=datetime.now(UTC),
         )

@@ -8,36 +8,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from runq.logs import one_line
 from runq.report import table, words
 from runq.report.best import Highest, highest, worked_s
 from runq.report.failing import failed_entries
+from runq.report.figures import Heading, missing
 from runq.report.gathered import Gathered
+from runq.report.memory_figure import memory
 from runq.report.points import points
+from runq.report.quality_figure import quality
 from runq.report.table import Cell
+from runq.report.time_figure import time
 from runq.report.verdict import headline, tone
 from runq.scores import score_text
 from runq.text import clean_lines, duration, json_text
-
-
-@attrs.frozen
-class Heading:
-    """A column's heading, and whether it holds figures."""
-
-    title: str
-    number: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class Section:
-    """A part of the page with a picture: an id to link to, and HTML that is already safe."""
-
-    id: str
-    title: str
-    about: str
-    html: Any
 
 
 def to_html(found: Gathered) -> str:
@@ -59,7 +43,7 @@ def to_html(found: Gathered) -> str:
     )
     templates.filters |= words.filters(found.offset, Path(plan["base_dir"]))
     failures, best = failed_entries(found), highest(found.entries)
-    figures: list[Section] = []
+    figures = [section for section in (memory(found), time(found), quality(found)) if section is not None]
     css = files("runq.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     context: dict[str, Any] = {
         "data": data,
@@ -96,6 +80,7 @@ def to_html(found: Gathered) -> str:
         ],
         "scores": _scores(found),
         "figures": figures,
+        "no_plots": missing(),
         "facts": _facts(found),
         "settings": _settings(found),
         "css": Markup(css),  # noqa: S704 - ours

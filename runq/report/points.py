@@ -32,7 +32,7 @@ def points(found: Gathered, failures: list[FailedEntry], best: list[Highest]) ->
     unproven = [entry for entry in data["entries"] if entry["baseline_mb"] is not None and not entry["baseline_proven"]]
     if unproven:
         named = ", ".join(f"e{entry['id']}" for entry in unproven[:10]) + (", …" if len(unproven) > 10 else "")
-        told.append(f"Baseline {UNPROVEN}: {named}. Their memory figures may hold what an earlier model left.")
+        told.append(f"Baseline {UNPROVEN}: {named}. Memory figures on it may hold what an earlier model left.")
     if data["left"]:
         told.append(f"Left for another time: {left_in_short(data)}.")
     return told

@@ -45,26 +45,28 @@ class Cell:
 
 @attrs.frozen
 class Column:
-    """One column: its heading, and what an entry says there."""
+    """One column: its heading, what an entry says there, and what it holds: number, step, result, scores, file."""
 
     title: str
     cell: Callable[[Entry], Cell]
-    number: bool = False
+    holds: str = ""
 
 
 def columns(entries: Sequence[Entry]) -> list[Column]:
     """The columns that these entries need: a pack, a configuration or a speed only where there is one."""
     found = [Column("entry", lambda e: Cell(f"e{e['id']}")), Column("model", lambda e: Cell(one_line(e["model_id"])))]
     found += [_file(name) for name in ("config", "pack") if _tells_apart(entries, name)]
-    found.append(Column("result", _result))
+    found.append(Column("result", _result, "result"))
     found += [_step(name) for name in step_names(entries)]
     if any(entry["metrics"] for entry in entries):
-        found.append(Column("first scores", _scores))
+        found.append(Column("first scores", _scores, "scores"))
     if any(entry["tokens_per_second"] is not None for entry in entries):
-        found.append(Column("tokens/s", lambda e: _figure(e["tokens_per_second"]), number=True))
-    found.append(Column("baseline MB", lambda e: _figure(e["baseline_mb"], unproven=not e["baseline_proven"]), True))
+        found.append(Column("tokens/s", lambda e: _figure(e["tokens_per_second"]), "number"))
     found.append(
-        Column("model delta MB", lambda e: _figure(e["model_delta_mb"], unproven=not e["baseline_proven"]), True)
+        Column("baseline MB", lambda e: _figure(e["baseline_mb"], unproven=not e["baseline_proven"]), "number")
+    )
+    found.append(
+        Column("model delta MB", lambda e: _figure(e["model_delta_mb"], unproven=not e["baseline_proven"]), "number")
     )
     return found
 
@@ -81,11 +83,11 @@ def _tells_apart(entries: Sequence[Entry], name: str) -> bool:
 
 
 def _file(name: str) -> Column:
-    return Column(name, lambda entry: Cell(one_line(entry[name] or "")))
+    return Column(name, lambda entry: Cell(one_line(entry[name] or "")), "file")
 
 
 def _result(entry: Entry) -> Cell:
-    failed = entry["answers_failed"]
+    failed = entry["answers_failed"] if entry["status"] == "complete" else None  # else the reason says it
     partly = (f"{failed} of {entry['answers']} answers failed",) if failed else ()
     reason = (one_line(entry["reason"] or entry["error"]),) if entry["error"] else ()
     return Cell(word=entry["status"], lines=tuple(dict.fromkeys((*reason, *partly))))
@@ -101,7 +103,7 @@ def _step(name: str) -> Column:
         text = "" if step["seconds"] is None else duration(step["seconds"])
         return Cell(text, word=step["status"], value=step["seconds"], lines=lines)
 
-    return Column(name, cell)
+    return Column(name, cell, "step")
 
 
 def _scores(entry: Entry) -> Cell:

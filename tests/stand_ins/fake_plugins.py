@@ -145,7 +145,7 @@ class ScoredHarness:
 
 @attrs.frozen(kw_only=True)
 class FakeHarness:
-    """One step, ``work.py``; raises where it is told to."""
+    """One step, ``work.py``; raises where it is told to. ``told.json`` in the bundle holds facts and metrics."""
 
     bad_argv: str = ""
     bad_check: str = ""
@@ -168,4 +168,9 @@ class FakeHarness:
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         fail(self.bad_check)
         facts = {"nan": {"n": float("nan")}, "object": {"o": object()}}.get(self.facts, {})
+        told = bundle / "told.json"
+        if told.exists():
+            data = json.loads(told.read_text())
+            metrics = tuple(Metric(**metric) for metric in data.get("metrics", ()))
+            return Evidence(ok=True, facts=data.get("facts", {}), metrics=metrics)
         return Evidence(ok=True, facts=facts)
