@@ -22,6 +22,7 @@ from runq.opening import opened_journal
 from runq.pace import Pace, history_of
 from runq.prepared import PreparedQueue
 from runq.record import Observer, Recorder, Silent
+from runq.summary import LANGUAGES
 from runq_schemas.errors import UsageError
 from runq_schemas.events import NightResumed, NightStarted
 
@@ -45,6 +46,7 @@ class NightRequest:
         window: when the night may work.
         max_failures: entries in a row that are not complete end the night; ``None``: what the queue file says.
         keep_awake: keep the machine awake meanwhile; the command line does unless told otherwise.
+        lang: what summary.md is written in; ``None``: as before (with ``resume``), else English.
     """
 
     queue: PreparedQueue
@@ -57,6 +59,7 @@ class NightRequest:
     window: TimeWindow = attrs.field(factory=TimeWindow)
     max_failures: int | None = None
     keep_awake: bool = False
+    lang: str | None = None
 
     @property
     def failures_allowed(self) -> int | None:
@@ -198,9 +201,17 @@ def _start(context: NightContext, request: NightRequest, works: Sequence[plannin
             window=request.window.recorded(),
             max_failures=request.failures_allowed,
             order=queue.spec.order,
+            lang=_lang(context, request),
             lifted=tuple(work.prepared.entry.id for work in works if work.lifted),
         )
     )
+
+
+def _lang(context: NightContext, request: NightRequest) -> str:
+    if request.lang or not request.resume:
+        return request.lang or LANGUAGES[0]
+    with context.recorder.journal.reader() as reader:
+        return str(reader.latest_plan(context.recorder.night).get("lang") or LANGUAGES[0])
 
 
 def _nothing_left(

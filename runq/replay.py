@@ -20,10 +20,13 @@ class Rebuilt:
     files: tuple[Path, ...]
 
 
-def rebuild(journal: Path, *, night: str | None = None, every: bool = False) -> list[Rebuilt]:
+def rebuild(journal: Path, *, night: str | None = None, every: bool = False, lang: str | None = None) -> list[Rebuilt]:
     """Write the summaries of one night (the latest by default) or of all into their folders.
 
     The folder lies beside the journal, so that a runs folder which was moved or copied rebuilds in its new place.
+
+    Args:
+        lang: what summary.md is written in; by default what its night was told.
 
     Raises:
         UsageError: there is no such night.
@@ -33,7 +36,10 @@ def rebuild(journal: Path, *, night: str | None = None, every: bool = False) -> 
 
     with JournalReader.open(journal) as reader:
         wanted = reader.night_ids() if every else [chosen_night(reader, night)]
-        return [Rebuilt(night=one, files=summary.write(reader, one, queue_dir(journal.parent, one))) for one in wanted]
+        return [
+            Rebuilt(night=one, files=summary.write(reader, one, queue_dir(journal.parent, one), lang=lang))
+            for one in wanted
+        ]
 
 
 def chosen_night(reader: JournalReader, night: str | None) -> str:

@@ -46,6 +46,8 @@ _ADDED_FIELDS = (
     "model_delta_mb",
     "answers",
     "answers_failed",
+    "eval_step",
+    "judge_step",
     "tokens_per_second",
 )
 
@@ -241,8 +243,15 @@ def _failed_answers(entry: Mapping[str, Any]) -> str:
     return f" ({entry['answers_failed']} of {entry['answers']} answers failed)" if entry["answers_failed"] else ""
 
 
-def write(reader: JournalReader, night: str, folder: Path) -> tuple[Path, Path]:
+LANGUAGES = ("en", "de")
+"""What summary.md is written in: English with all that runq knows, or German as touchstone writes it."""
+
+
+def write(reader: JournalReader, night: str, folder: Path, *, lang: str | None = None) -> tuple[Path, Path]:
     """Write both files, each replaced atomically. Returns their paths.
+
+    Args:
+        lang: what summary.md is written in; by default what the night was told.
 
     Raises:
         OSError: a file could not be written; the old one stands.
@@ -250,9 +259,18 @@ def write(reader: JournalReader, night: str, folder: Path) -> tuple[Path, Path]:
     summary = build(reader, night)
     private_folder(folder)
     targets = (folder / JSON_NAME, folder / MARKDOWN_NAME)
-    for target, text in zip(targets, (to_json(summary), to_markdown(summary)), strict=True):
+    lang = lang or reader.latest_plan(night).get("lang") or LANGUAGES[0]
+    for target, text in zip(targets, (to_json(summary), _markdown(summary, lang)), strict=True):
         replace_file(target, text)
     return targets
+
+
+def _markdown(summary: Mapping[str, Any], lang: str) -> str:
+    if lang == "de":
+        from runq.summary_german import to_german
+
+        return to_german(summary)
+    return to_markdown(summary)
 
 
 def replace_file(target: Path, text: str) -> None:

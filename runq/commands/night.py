@@ -18,6 +18,7 @@ from runq.commands.arguments import (
     entry_numbers,
     json_option,
     keep_awake_option,
+    lang_option,
     only_option,
     prepared_queue,
     queue_argument,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     help="Go on without this terminal; `runq status`, `runq log -f` and `runq stop` find the night.",
 )
 @keep_awake_option
+@lang_option
 @runs_option
 @base_dir_option
 @json_option
@@ -80,6 +82,7 @@ def command(
     with_set_aside: bool,
     detach: bool,
     keep_awake: bool,
+    lang: str | None,
     runs: Path | None,
     base_dir: Path | None,
     as_json: bool,
@@ -130,6 +133,7 @@ def command(
         window=window,
         max_failures=max_failures,
         keep_awake=keep_awake,
+        lang=lang,
     )
     return _detached(request, as_json=as_json) if detach else run_and_show(request, as_json=as_json)
 

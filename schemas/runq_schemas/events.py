@@ -62,6 +62,7 @@ class _NightPlan(Event):
     max_failures: int | None = None
     lifted: tuple[int, ...] = ()
     order: str = "entries"
+    lang: str = "en"
 
 
 @attrs.frozen(kw_only=True)

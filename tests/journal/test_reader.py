@@ -81,7 +81,7 @@ def test_upto_tells_what_every_view_said_then(golden_db: Path, tmp_path: Path) -
     growing.close()
 
 
-ADDED = ("window", "max_failures", "lifted", "order")
+ADDED = ("window", "max_failures", "lifted", "order", "lang")
 """Fields of a plan that are younger than the golden journal: an event written anew has them, with their defaults."""
 
 
