@@ -81,5 +81,7 @@ def _on_terminal(following: Following, journal: Path) -> bool:
         return False
     data = following.data
     with contextlib.suppress(OSError):  # the terminal was closed
+        if data["state"] == "died":
+            click.echo("its runner died; what it ran may still go on until the night is resumed", err=True)
         closing(data, folder=queue_dir(journal.parent, data["night"]), resume=data["resume"], earlier=None, ran=True)
     return True

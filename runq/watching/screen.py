@@ -90,10 +90,12 @@ def _body(frame: Frame, width: int, room: int, rule: str) -> list[Text]:
     if room < FEWEST_LINES:
         return _log(log, width, room, rule) if log is not None else []
     entries, focus = _entries(frame)
-    third = max(room // 3, FEWEST_LINES)
-    shown = window(entries, focus, min(len(entries), third if log is not None or frame.happened else room))
+    needs = (1 + len(frame.happened) if frame.happened else 0, 1 + len(log.lines) if log is not None else 0)
+    # A third each at least where all need it; what one part does not need is the others'.
+    shown = window(entries, focus, max(room // 3, FEWEST_LINES, room - sum(needs)))
     room -= len(shown)
-    happened = _happened(frame, width, room // 3 if log is not None else room, rule)
+    for_log = min(needs[1], room - min(needs[0], room // 3))
+    happened = _happened(frame, width, room - for_log, rule)
     room -= len(happened)
     return [*shown, *happened, *(_log(log, width, room, rule) if log is not None else [])]
 

@@ -92,9 +92,9 @@ def test_an_ordinary_terminal() -> None:
         "e2   qwen    eval running",
         "── what happened " + "─" * 63,
     ]
-    # 24 lines less 3 above, 4 entries' and the keys leave 16: a third of them for what happened.
-    assert lines[8:12] == [f"22:14:05 transition {number}" for number in (26, 27, 28, 29)]
-    assert lines[12:16] == [
+    # 24 lines less 3 above, 4 entries' and the keys leave 16: the log needs 4 of them.
+    assert lines[8:19] == [f"22:14:05 transition {number}" for number in range(19, 30)]
+    assert lines[19:23] == [
         "── log of e2 eval, attempt 1 " + "─" * 51,
         "answer 1 of 40",
         "answer 2 of 40",
@@ -102,6 +102,13 @@ def test_an_ordinary_terminal() -> None:
     ]
     assert lines[-1] == KEYS
     assert len(lines) == 24
+
+
+def test_a_long_log_leaves_a_third_for_what_happened() -> None:
+    lines = shown(attrs.evolve(FRAME, log=Log(title="log", lines=[f"line {number}" for number in range(50)])))
+    assert lines[8:12] == [f"22:14:05 transition {number}" for number in (26, 27, 28, 29)]
+    assert lines[12] == "── log " + "─" * 73
+    assert lines[13:23] == [f"line {number}" for number in range(40, 50)]
 
 
 def test_colours_say_how_entries_ended_and_words_say_it_too() -> None:

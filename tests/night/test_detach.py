@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import stat
-import subprocess
 import time
 
 import psutil
 import pytest
+
+from .terminal import Terminal
 
 STEP = "(bundle / 'ready').touch()\nprint('hello from', model, flush=True)\n"
 STEP += "while not os.path.exists('go-' + model): time.sleep(0.02)\ndone()\n"
@@ -97,56 +97,10 @@ def test_with_nothing_left_to_run_it_says_so(shop):
 # --- a real terminal --------------------------------------------------------------------------------------------
 
 
-class Terminal:
-    """A shell in tmux, on a server of its own."""
-
-    def __init__(self, shop, tmp_path):
-        self.shop = shop
-        self.socket = tmp_path / "tmux"
-        env = {**shop.env, "TERM": "xterm-256color"}
-        env.pop("TMUX", None)
-        self.env = env
-
-    def tmux(self, *words, check=True):
-        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *words]
-        return subprocess.run(command, env=self.env, cwd=self.shop.folder, capture_output=True, text=True, check=check)
-
-    def open(self):
-        # Without a profile: it could print, or change the prompt and the PATH.
-        self.tmux("new-session", "-d", "-x", "140", "-y", "50", "bash --norc --noprofile")
-
-    def close(self):
-        """As one closes a window: its processes get SIGHUP."""
-        self.tmux("kill-server", check=False)
-
-    def type(self, text):
-        self.tmux("send-keys", "-l", text)
-        self.tmux("send-keys", "Enter")
-
-    def key(self, name):
-        self.tmux("send-keys", name)
-
-    def screen(self):
-        return self.tmux("capture-pane", "-p").stdout
-
-    def run(self, text):
-        """Type a command, and wait until it is over. Returns its exit code and what the screen shows of it."""
-        self.tmux("send-keys", "-R")
-        self.tmux("clear-history")
-        self.type(f"clear; {text}; echo over:$?:")
-        self.shop.wait_for(lambda: [line for line in self.screen().splitlines() if line.startswith("over:")])
-        shown, _, rest = self.screen().rpartition("over:")
-        return int(rest.split(":")[0]), shown
-
-
 @pytest.fixture
 def terminal(shop, tmp_path, missing):
-    if shutil.which("tmux") is None:
-        missing("tmux is not installed")
-    made = Terminal(shop, tmp_path)
-    made.open()
-    yield made
-    made.close()
+    with Terminal.opened(shop, tmp_path, missing) as made:
+        yield made
 
 
 def test_over_a_real_terminal_that_is_closed_in_between(terminal, shop):
