@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "runq.commands.compare",
         "Compare two nights or models, and say what is beyond chance.",
     ),
+    "notify": ("runq.commands.notify", "Show where notifications go, or try it with --test."),
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
     "import": ("runq.commands.import_", "Take over results of touchstone and Inspect into the journal."),

@@ -18,6 +18,7 @@ from runq.host import this_host, versions
 from runq.keep_awake import keeping_awake
 from runq.night_context import GRACE_S, NightContext
 from runq.night_loop import finished, run_all, wait_for_start, write_summary
+from runq.notify.notifier import Notifier
 from runq.opening import opened_journal
 from runq.pace import Pace, history_of
 from runq.prepared import PreparedQueue
@@ -25,6 +26,9 @@ from runq.record import Observer, Recorder, Silent
 from runq.summary import LANGUAGES
 from runq_schemas.errors import UsageError
 from runq_schemas.events import NightResumed, NightStarted
+
+LAST_NOTICE_S = 5.0
+"""Seconds that an interrupted night gives a notification that is under way."""
 
 if TYPE_CHECKING:
     from runq.power import ReadsBattery
@@ -97,12 +101,14 @@ def run_night(
     now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
     grace_s: float = GRACE_S,
     battery: ReadsBattery | None = None,
+    notifier: Notifier | None = None,
 ) -> NightResult:
     """Run or resume a night.
 
     Args:
         machine: the machine's time; its own by default.
         battery: reads the machine's battery; by default as psutil tells it.
+        notifier: where notifications go; nowhere by default.
 
     Raises:
         LockedError: another night holds the journal or an endpoint.
@@ -117,7 +123,9 @@ def run_night(
     started = now()
     with opened_journal(request.queue, request.runs, started, interrupts) as journal:
         night, works, earlier = _choose(request, journal, started)
-        recorder = Recorder(journal=journal, night=night, observer=observer or Silent())
+        recorder = Recorder(
+            journal=journal, night=night, observer=observer or Silent(), notifier=notifier or Notifier()
+        )
         context = NightContext(
             recorder=recorder,
             interrupts=interrupts,
@@ -139,6 +147,7 @@ def run_night(
                 interrupted = wait_for_start(context) or run_all(
                     context, works, request.failures_allowed, request.queue.spec.order
                 )
+        recorder.notifier.wait(LAST_NOTICE_S)
         return _result(context, works, request, ran=True, interrupted=interrupted, earlier=earlier)
 
 

@@ -16,6 +16,7 @@ from runq.opening import summary_error
 from runq.pace import defer
 from runq.phases import Group, Turn, turns
 from runq.retries import FailureRow, RetryPolicy
+from runq.summary import build
 from runq_schemas.events import EntryFinished, EntryStarted, NightFinished, NightInterrupted, NightWaiting, StepSkipped
 from runq_schemas.queue import Order
 
@@ -73,6 +74,7 @@ def finished(context: NightContext, stopped: str = "") -> None:
     """Record the night's end; ``stopped`` says why it came before every entry had its turn."""
     with context.recorder.journal.reader() as reader:
         row = reader.night_summary(context.recorder.night)
+        context.recorder.tell_over(lambda: build(reader, context.recorder.night), stopped)
     context.recorder.event(NightFinished(total=row["total"], complete=row["complete"], stopped=stopped))
 
 

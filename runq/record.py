@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from runq.notify.notifier import Notifier
 from runq_schemas.events import Event, Warned
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class Recorder:
     journal: Journal
     night: str
     observer: Observer = attrs.field(factory=Silent)
+    notifier: Notifier = attrs.field(factory=Notifier)
     last_tick: Tick | None = attrs.field(default=None, init=False)
 
     def event(
@@ -84,7 +87,25 @@ class Recorder:
             self.observer.event(event, entry=entry, step=step, attempt=attempt)
         except Exception as error:  # a closed terminal must not cost the night
             self._switch_off(error)
+        try:
+            self.notifier.event(event, entry=entry)
+        except Exception as error:  # nor must a notification
+            self.notifier = Notifier()
+            self.warn(f"notifications failed and are off: {type(error).__name__}: {error}", "try `runq notify --test`")
         return stored.id
+
+    def tell_over(self, summary: Callable[[], Mapping[str, Any]], stopped: str) -> None:
+        """Notify whoever wants to know that the night ends; what could not be sent is a warning."""
+        try:
+            self.notifier.night_over(summary, stopped)
+        except Exception as error:  # a notification is no reason to lose the night's last words
+            self.warn(f"the night's end could not be notified: {type(error).__name__}: {error}")
+        self.tell_unsent()
+
+    def tell_unsent(self) -> None:
+        """Record what could not be sent so far."""
+        for what in self.notifier.failures():
+            self.warn(f"a notification failed: {what}", "try `runq notify --test`")
 
     def warn(self, message: str, remedy: str = "", *, entry: int | None = None, step: str | None = None) -> None:
         """Append a warning."""

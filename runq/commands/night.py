@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from runq_schemas.errors import UsageError
 if TYPE_CHECKING:
     from runq.detach import Begun
     from runq.night import NightRequest
+    from runq.notify.notifier import Notifier
     from runq.record import Observer
 
 
@@ -177,7 +179,7 @@ def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None
 
     watched = contextlib.nullcontext(shown) if shown else observer(_estimates(request.runs / JOURNAL_NAME))
     with Interrupts() as interrupts, watched as watching:
-        result = run_night(request, interrupts=interrupts, observer=watching)
+        result = run_night(request, interrupts=interrupts, observer=watching, notifier=notifier())
     with JournalReader.open(result.runs / JOURNAL_NAME) as reader:
         summary = build(reader, result.night)
         resume, earlier = (
@@ -197,6 +199,19 @@ def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None
 
         click.echo(json_text(summary, indent=None))
     return result.exit_code
+
+
+def notifier() -> Notifier:
+    """Where this user's notifications go; a night must not fail for want of a readable list of them.
+
+    Raises:
+        UsageError: the file that was named cannot be read.
+    """
+    from runq.notify.notifier import AppriseNotifier, Notifier
+    from runq.notify.urls import urls_of
+
+    urls = urls_of(os.environ)
+    return AppriseNotifier(urls=urls) if urls else Notifier()
 
 
 def _estimates(journal: Path) -> dict[tuple[str, str, str], float]:
