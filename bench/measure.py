@@ -8,6 +8,7 @@ import platform
 import sqlite3
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -104,20 +105,25 @@ def seconds(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping
     Raises:
         RuntimeError: it did not end with 0; with the end of what it said.
     """
-    started = time.perf_counter()
-    done = subprocess.run(
-        [str(word) for word in argv],
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    took = time.perf_counter() - started
-    if done.returncode != 0:
-        words = " ".join(str(word) for word in argv)
-        raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-800:]}")
+    words = [str(word) for word in argv]
+    # A file and no pipe: whoever reads a pipe wakes up for each line, and there are two processors perhaps.
+    with tempfile.TemporaryFile() as said:
+        started = time.perf_counter()
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            check=False,
+        )
+        took = time.perf_counter() - started
+        if done.returncode != 0:
+            said.seek(0)
+            raise RuntimeError(
+                f"{' '.join(words)} ended with {done.returncode}: {said.read()[-800:].decode(errors='replace')}"
+            )
     return took
 
 

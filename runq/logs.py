@@ -27,6 +27,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 def clean(text: str) -> str:
     """The text without terminal escapes and control characters, so that it can be shown anywhere."""
+    if text.isprintable():
+        return text
     return _CONTROL.sub("", _ESCAPE.sub("", text))
 
 

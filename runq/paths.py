@@ -130,9 +130,11 @@ def private_folder(folder: Path) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    if not folder.parent.exists():
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
         private_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def shown(path: str | Path, base: Path) -> str:

@@ -15,14 +15,7 @@ def names_in(template: str) -> tuple[str, ...]:
     Raises:
         ValueError: a brace is alone, or a placeholder is not a plain name.
     """
-    found: list[str] = []
-    for _, name, form, conversion in _parse(template):
-        if name is None:
-            continue
-        if not name.isidentifier() or form or conversion:
-            raise ValueError(f"{template!r}: write a placeholder as {{name}} and a brace as {{{{ or }}}}")
-        found.append(name)
-    return tuple(found)
+    return tuple(name for _, name in _parse(template) if name is not None)
 
 
 def fill(template: str, value: Callable[[str], str]) -> str:
@@ -31,12 +24,18 @@ def fill(template: str, value: Callable[[str], str]) -> str:
     Raises:
         ValueError: as `names_in`; and whatever ``value`` raises for a name.
     """
-    names_in(template)
-    return "".join(text + ("" if name is None else value(name)) for text, name, _, _ in _parse(template))
+    return "".join(text + ("" if name is None else value(name)) for text, name in _parse(template))
 
 
-def _parse(template: str) -> list[tuple[str, str | None, str | None, str | None]]:
+def _parse(template: str) -> list[tuple[str, str | None]]:
+    """Each text with the placeholder behind it; ``None`` where the template ends."""
+    found: list[tuple[str, str | None]] = []
+    wrong = f"{template!r}: write a placeholder as {{name}} and a brace as {{{{ or }}}}"
     try:
-        return list(string.Formatter().parse(template))
+        for text, name, form, conversion in string.Formatter().parse(template):
+            if name is not None and (not name.isidentifier() or form or conversion):
+                raise ValueError(wrong)
+            found.append((text, name))
     except ValueError:
-        raise ValueError(f"{template!r}: write a placeholder as {{name}} and a brace as {{{{ or }}}}") from None
+        raise ValueError(wrong) from None
+    return found

@@ -11,7 +11,6 @@ import attrs
 
 from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
 from runq_plugins.harness.endpoint import Endpoint, read_endpoint
-from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.harness.words import Filler, identity_words, script_files
 from runq_plugins.options import not_empty, url_problem
@@ -127,7 +126,7 @@ class CommandHarness:
 
     def argv(self, entry: Entry, step: Step, bundle: Path) -> Sequence[str]:
         """The step's command line with its placeholders filled."""
-        fill = Filler(entry, step.name, _python(entry), bundle, self.endpoint)
+        fill = Filler(entry, step.name, bundle, self.endpoint)
         return [fill(word) for word in self._steps[step.name].argv]
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
@@ -154,7 +153,7 @@ class CommandHarness:
         return Evidence(ok=not reasons, reason=reasons[0] if reasons else "", facts=facts)
 
     def _step(self, entry: Entry, name: str, step: CommandStep) -> Step:
-        fill = Filler(entry, name, _python(entry), bundle=None, endpoint=self.endpoint)
+        fill = Filler(entry, name, bundle=None, endpoint=self.endpoint)
         for word in step.argv:
             fill(word)
         used = _names(step)
@@ -188,10 +187,6 @@ class CommandHarness:
 def _names(step: CommandStep) -> set[str]:
     templates = [*step.argv, *step.reads, *([] if step.model is None else [step.model])]
     return {name for template in templates for name in names_in(template)}
-
-
-def _python(entry: Entry) -> str:
-    return find_python(None, entry.base_dir)
 
 
 def _add(facts: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -10,12 +10,8 @@ from pathlib import Path
 import attrs
 
 from runq.plugin import Entry, PluginError
+from runq_plugins.harness.interpreter import find_python
 from runq_plugins.templates import fill
-
-KNOWN = (
-    "model", "model_json", "config", "pack", "judge_config", "judge_model", "bundle", "base_dir", "entry", "endpoint",
-    "python",
-)  # fmt: skip
 
 
 @attrs.frozen
@@ -24,7 +20,6 @@ class Filler:
 
     entry: Entry
     step: str
-    python: str
     bundle: Path | None
     endpoint: str | None = None
 
@@ -43,21 +38,7 @@ class Filler:
                 f"step {self.step!r}: {{{name}}} is not a placeholder",
                 remedy=f"known are {known}; write a brace as {{{{ or }}}}",
             )
-        entry = self.entry
-        values: Mapping[str, object] = {
-            "model": entry.model.id,
-            "model_json": json.dumps(entry.model.as_written()),
-            "config": entry.config,
-            "pack": entry.pack,
-            "judge_config": entry.judge_config,
-            "judge_model": entry.judge_model,
-            "bundle": self.bundle or "<bundle>",
-            "base_dir": entry.base_dir,
-            "entry": entry.id,
-            "endpoint": self.endpoint,
-            "python": self.python,
-        }
-        value = values[name]
+        value = KNOWN[name](self)
         if value is None:
             owner = "harness" if name == "endpoint" else "entry"
             raise PluginError(
@@ -65,6 +46,22 @@ class Filler:
                 remedy=f"add `{name}: ...` to the {owner}, or drop the placeholder",
             )
         return str(value)
+
+
+KNOWN: Mapping[str, Callable[[Filler], object]] = {
+    "model": lambda of: of.entry.model.id,
+    "model_json": lambda of: json.dumps(of.entry.model.as_written()),
+    "config": lambda of: of.entry.config,
+    "pack": lambda of: of.entry.pack,
+    "judge_config": lambda of: of.entry.judge_config,
+    "judge_model": lambda of: of.entry.judge_model,
+    "bundle": lambda of: of.bundle or "<bundle>",
+    "base_dir": lambda of: of.entry.base_dir,
+    "entry": lambda of: of.entry.id,
+    "endpoint": lambda of: of.endpoint,
+    "python": lambda of: find_python(None, of.entry.base_dir),
+}
+"""The placeholders, each with what stands for it; worked out only where a word asks for it."""
 
 
 def _parts(word: str) -> tuple[str, str]:
