@@ -35,7 +35,7 @@ def serving(journal: Path) -> Iterator[str]:
             except (urllib.error.URLError, ConnectionError):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(
-                        f"runq browse did not start: {process.stderr.read() if process.stderr else ''}"
+                        f"runq browse did not start: {process.stderr.read().decode() if process.stderr else ''}"
                     ) from None
                 time.sleep(0.05)
         yield url

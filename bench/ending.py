@@ -91,20 +91,20 @@ def _detection(folder: Path, steps: int) -> Table:
     return table
 
 
-def _trees(folder: Path, rounds: int) -> Table:
-    table = Table(title=f"From SIGKILL to the last of {PROCESSES} processes gone, half of them orphans")
+def _trees(folder: Path, rounds: int, *, processes: int = PROCESSES) -> Table:
+    table = Table(title=f"From SIGKILL to the last of {processes} processes gone, half of them orphans")
 
     def ours() -> float:
-        tree = Tree(_tree(folder))
+        tree = Tree(_tree(folder, processes))
         started = time.perf_counter()
         ended = end_tree(tree, kill_now=lambda: True)
         took = time.perf_counter() - started
-        if ended.survivors or len(ended.ended_pids) != PROCESSES + 1:
-            raise RuntimeError(f"{len(ended.ended_pids)} of {PROCESSES + 1} ended, {ended.survivors} survived")
+        if ended.survivors or len(ended.ended_pids) != processes + 1:
+            raise RuntimeError(f"{len(ended.ended_pids)} of {processes + 1} ended, {ended.survivors} survived")
         return took
 
     def groups() -> float:
-        child = _tree(folder)
+        child = _tree(folder, processes)
         tree = Tree(child)
         members = tree.members(tree.table.rows())
         started = time.perf_counter()
@@ -125,8 +125,8 @@ def _trees(folder: Path, rounds: int) -> Table:
     return table
 
 
-def _tree(folder: Path) -> Child:
-    child = _spawn(folder, "tree", [_TREE, str(PROCESSES)])
+def _tree(folder: Path, processes: int) -> Child:
+    child = _spawn(folder, "tree", [_TREE, str(processes)])
     while "there" not in (folder / "tree.log").read_text():
         time.sleep(0.01)
     return child

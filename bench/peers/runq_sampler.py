@@ -16,7 +16,7 @@ from runq.processes import Tree, spawn
 from runq.sampling import SampleBatch, Sampler
 from runq_journal.journal import Journal
 
-WARM_S = 100
+WARM_READINGS = 20_000  # until SQLite's own cache of pages is full (2 MB)
 
 
 def pss_mb():
@@ -42,16 +42,16 @@ with Journal.open(path) as journal:
     sampler = Sampler(
         probes={"system": probe},
         now=lambda: start + timedelta(seconds=elapsed),
-        clock=lambda: elapsed,
         keep=batch.of(0, "eval"),
     )
-    for number in range(round(rate * min(seconds, WARM_S))):
+    for number in range(min(round(rate * seconds) // 2, WARM_READINGS)):
         elapsed = number / rate
         sampler.read()
     batch.flush()
     found["pss_before_mb"], bytes_before = pss_mb(), path.stat().st_size
     cpu, wall = time.process_time(), time.perf_counter()
-    for number in range(round(rate * seconds)):
+    found["readings"] = round(rate * seconds)
+    for number in range(found["readings"]):
         elapsed = number / rate
         sampler.read()
     batch.flush()
