@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,9 +40,20 @@ def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrup
         Journal.open(path, redact=redactor, suspects=redactor.suspects) as journal,
     ):
         become_subreaper()
+        _remove_leftovers(path)
         for dead in _close_dead_nights(journal, interrupts):
             summary_error(journal, dead, runs)
         yield journal
+
+
+def _remove_leftovers(journal: Path) -> None:
+    """Remove what a runner that was killed left beside the journal, which we hold; a night makes its own."""
+    from runq.control.address import remove_stale
+    from runq_journal.reserve import reserve_path
+
+    remove_stale(journal)
+    with suppress(OSError):
+        reserve_path(journal).unlink()
 
 
 def summary_error(journal: Journal, night: str, runs: Path) -> OSError | None:

@@ -95,7 +95,7 @@ def verify(conn: sqlite3.Connection, *, upto: int | None = None) -> Iterator[Bre
                     f'{"null" if entry is None else entry},{where},"{text}","{head}"]'
                 )
                 expected = f"{ALGORITHM}:{sha256(text.encode()).hexdigest()}"
-            except (AttributeError, UnicodeEncodeError):  # a column has lost its type
+            except (AttributeError, TypeError, UnicodeEncodeError):  # a column has lost its type
                 expected = ""
             if expected != stored or prev_hash != head or id_ != last + 1:
                 yield from _breaks(row, last, head)

@@ -67,6 +67,11 @@ def journal_error(exc: Exception, path: Path, doing: str) -> JournalError:
     return JournalError(message, where=str(path), remedy=remedy or _DAMAGED, no_room=code in _NO_ROOM)
 
 
+def damaged(path: Path, how: str) -> JournalError:
+    """The error for a journal that can be opened and says what no journal says."""
+    return JournalError(f"The journal is damaged: {how}", where=str(path), remedy=_DAMAGED)
+
+
 @contextmanager
 def translated(path: Path, doing: str) -> Iterator[None]:
     """Turn SQLite's errors and the file system's into `JournalError`."""

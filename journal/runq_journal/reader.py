@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from runq_journal.connection import connect_read_only, connect_reader, has_wal, is_journal, translated
+from runq_journal.connection import connect_read_only, connect_reader, damaged, has_wal, is_journal, translated
 from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
 from runq_journal.thinning import THINNED
 from runq_journal.view_files import create_temporary, stale_views
@@ -18,6 +18,22 @@ from runq_schemas.errors import JournalError
 
 if TYPE_CHECKING:
     from runq_journal.chain import Break
+
+PLAN_FIELDS = (
+    "queue_path",
+    "queue_sha256",
+    "base_dir",
+    "runs_dir",
+    "queue_dir",
+    "started_local",
+    "entries",
+    "host",
+    "boot_id",
+    "pid",
+    "versions",
+    "plugins",
+)
+"""What every plan has said since the first version; a test compares it with the class, which is not imported here."""
 
 _EVENT = "SELECT id, night, at, elapsed_s, kind, entry, step, attempt, data, prev_hash, hash FROM event"
 
@@ -160,7 +176,7 @@ class JournalReader:
             " AND (?2 IS NULL OR entry = ?2) AND (?3 IS NULL OR step = ?3) ORDER BY at, id",
             (night, entry, step),
         )
-        return [_sample(row) for row in rows]
+        return [self._sample(row) for row in rows]
 
     def newer_samples(self, night: str, entry: int, step: str, *, after: int) -> tuple[int, list[Sample]]:
         """To follow a step: its probe readings with a greater id than ``after``, in the order they were written, and
@@ -171,14 +187,14 @@ class JournalReader:
             " WHERE id > ? AND +night = ? AND +entry = ? AND +step = ? ORDER BY id",
             (after, night, entry, step),
         )
-        return (rows[-1]["id"] if rows else after), [_sample(row) for row in rows]
+        return (rows[-1]["id"] if rows else after), [self._sample(row) for row in rows]
 
     def thinned_samples(self, night: str, width_s: float) -> list[Sample]:
         """The lowest and the highest reading of each probe and step in every ``width_s`` seconds, in the order of time.
 
         No peak is lost, and a night of half a million readings becomes a line that can be drawn.
         """
-        return [_sample(row) for row in self._query(THINNED, {"night": night, "width_s": width_s})]
+        return [self._sample(row) for row in self._query(THINNED, {"night": night, "width_s": width_s})]
 
     def last_sample_at(self, night: str, entry: int, step: str, before: str | None = None) -> datetime | None:
         """When the last reading was taken while a step ran; ``before`` an event's ``at``."""
@@ -198,11 +214,19 @@ class JournalReader:
         rows = self._query("SELECT plan_event, data FROM night_plan WHERE night = ?", (night,))
         if not rows:
             raise self._no_night(night)
-        return parsed_data(self.path, rows[0]["plan_event"], rows[0]["data"])
+        event = rows[0]["plan_event"]
+        return self._plan(event, parsed_data(self.path, event, rows[0]["data"]))
 
     def plans(self, night: str) -> Iterator[dict[str, Any]]:
         """What every ``night.started`` and ``night.resumed`` of the night says, the oldest first."""
-        return (event.data for event in self.events(night, kinds=("night.started", "night.resumed")))
+        plans = self.events(night, kinds=("night.started", "night.resumed"))
+        return (self._plan(event.id, event.data) for event in plans)
+
+    def _plan(self, event: int, data: dict[str, Any]) -> dict[str, Any]:
+        """A plan that has all that any version ever wrote into one: whoever uses it need not ask."""
+        if missing := next((name for name in PLAN_FIELDS if name not in data), None):
+            raise damaged(self.path, f"the plan in event {event} has no {missing!r}")
+        return data
 
     def references(self, night: str, boot_id: str) -> dict[str, float]:
         """For each probe the last baseline of the night in this boot that settled after a verified reset, in MB."""
@@ -367,6 +391,13 @@ class JournalReader:
         """The median seconds of each step, model and pack over all nights."""
         return self.view("duration_estimate")
 
+    def _sample(self, row: Row) -> Sample:
+        columns = {name: value for name, value in row.items() if name != "id"}
+        try:
+            return Sample(**{**columns, "at": datetime.fromisoformat(row["at"])})
+        except (ValueError, TypeError) as exc:
+            raise damaged(self.path, f"a sample has no time: {exc}") from exc
+
     def _no_night(self, night: str) -> JournalError:
         return JournalError(
             f"There is no night {night!r}", where=str(self.path), remedy="See which there are with `runq nights`."
@@ -381,12 +412,10 @@ class JournalReader:
         with translated(self.path, "read"):
             cursor = self._conn.execute(sql, values)
             names = [column[0] for column in cursor.description]
-            return [{name: meant(name, value) for name, value in zip(names, row, strict=True)} for row in cursor]
-
-
-def _sample(row: Row) -> Sample:
-    columns = {name: value for name, value in row.items() if name != "id"}
-    return Sample(**{**columns, "at": datetime.fromisoformat(row["at"])})
+            try:
+                return [{name: meant(name, value) for name, value in zip(names, row, strict=True)} for row in cursor]
+            except (ValueError, TypeError, RecursionError) as exc:  # not JSON where it should be
+                raise damaged(self.path, str(exc)) from exc
 
 
 def _scope(conn: sqlite3.Connection, upto: int | None) -> None:

@@ -101,14 +101,16 @@ def parsed_data(path: Path, event_id: int, text: str) -> dict[str, Any]:
     """What the ``data`` column of an event says.
 
     Raises:
-        JournalError: it is not JSON; ``path`` is named as the place.
+        JournalError: it is no JSON object; ``path`` is named as the place.
     """
     try:
         data = json.loads(text)
-    except ValueError as exc:
+        if not isinstance(data, dict):
+            raise TypeError(f"{type(data).__name__} is no object")
+    except (ValueError, TypeError, RecursionError) as exc:  # a torn page may even hold no text there
         raise JournalError(
             f"The data of event {event_id} is not JSON",
             where=str(path),
             remedy="The journal is damaged: see what is wrong with `runq replay --verify`.",
         ) from exc
-    return dict(data)
+    return data

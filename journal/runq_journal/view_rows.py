@@ -56,7 +56,11 @@ _JSON = frozenset(
 
 
 def meant(name: str, value: Any) -> Any:
-    """The value of a view's column."""
+    """The value of a view's column.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it should be JSON, and is not.
+    """
     if value is None:
         return None
     if name in _BOOLEANS:

@@ -73,6 +73,15 @@ def close(listener: socket.socket, path: Path) -> None:
         path.parent.rmdir()
 
 
+def remove_stale(journal: Path) -> None:
+    """Remove the socket that a killed runner left beside the journal. The caller holds the journal's lock."""
+    folder = next(places(journal))
+    with suppress(OSError):
+        (folder / SOCKET_NAME).unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def _fits(folder: Path) -> bool:
     return len(os.fsencode(folder / SOCKET_NAME)) <= MAX_PATH_BYTES
 

@@ -160,3 +160,21 @@ def test_a_runner_that_dies_while_it_makes_the_journal_leaves_nothing_in_the_way
     assert shop.runq("plan", "queue.yaml").returncode == 0
     assert shop.night().returncode == 0
     assert shop.attempts(0, "work") == [(1, "ok")]
+
+
+def test_what_a_killed_runner_left_beside_the_journal_goes_with_the_next_start(workshop):
+    """Also where nothing is left to do: the socket, and the room that was kept back on the disk."""
+    shop = workshop
+    shop.commands(["a"], {"work": "done()"})
+    at_the_end = "from runq import night_loop\nimport os\n" + (
+        "whole = night_loop.write_summary\n"
+        "def die(context):\n    whole(context)\n"
+        "    if context.recorder.journal.reader().last_event().kind == 'night.finished': os.kill(os.getpid(), 9)\n"
+        "night_loop.write_summary = die"
+    )
+    assert shop.night(code=at_the_end).returncode == -signal.SIGKILL
+    left = {path.name for path in shop.runs.iterdir() if path.name.startswith("journal.db.")}
+    assert {"journal.db.control", "journal.db.reserve"} <= left
+    done = shop.night("--resume")
+    assert (done.returncode, "nothing is left" in done.stderr) == (0, True)
+    assert {path.name for path in shop.runs.iterdir() if path.name.startswith("journal.db.")} <= {"journal.db.lock"}
