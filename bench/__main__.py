@@ -17,6 +17,7 @@ PARTS = {
     "memory": ("bench.memory", "what the runner holds, and how that grows"),
     "startup": ("bench.startup", "what a user waits for at the prompt"),
     "replay": ("bench.replay", "what a journal of a million events costs to read"),
+    "report": ("bench.report", "what the page of a long night costs to make and to open"),
     "parsing": ("bench.parsing", "what reading a queue file costs"),
     "ending": ("bench.ending", "how soon a step's end is noticed, and a tree of 200 processes is gone"),
     "sampler": ("bench.sampler", "what reading memory costs over an hour"),

@@ -1,20 +1,49 @@
-"""The plots, in Altair. Colours are the page's own variables, so that one picture is right in light and dark."""
+"""The plots, in Altair, which is imported only where one is drawn: it is an extra.
+
+Colours are the page's own variables, so that one picture is right in light and dark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import attrs
 
 from runq.report.labels import WIDTH, place
 from runq.report.memory_rows import Panel
 
+if TYPE_CHECKING:
+    import altair as alt
+
 Row = dict[str, Any]
 
 Chart = Any
-"""An Altair chart of whatever class: `runq.report.drawing` saves any."""
+"""An Altair chart of whatever class."""
+
+
+@attrs.frozen
+class Plot:
+    """A chart that names its data, and the data. Altair copies what is inside a chart again and again."""
+
+    chart: Chart
+    datasets: dict[str, list[Row]]
+
+
+@attrs.define
+class _Datasets:
+    """Gives rows a name."""
+
+    rows: dict[str, list[Row]] = attrs.field(factory=dict)
+
+    def __call__(self, rows: Sequence[Row]) -> alt.NamedData:
+        import altair as alt
+
+        name = f"rows-{len(self.rows)}"
+        self.rows[name] = [
+            {key: _stamp(value) if hasattr(value, "isoformat") else value for key, value in row.items()} for row in rows
+        ]
+        return alt.NamedData(name=name)
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +61,7 @@ SIZES = (Size(name="wide", width=1150, narrow=False), Size(name="narrow", width=
 INK, SOFT, GRID = "var(--ink)", "var(--soft)", "var(--grid)"
 
 
-def memory(panels: Sequence[Panel], colours: Mapping[str, str], size: Size) -> Chart:
+def memory(panels: Sequence[Panel], colours: Mapping[str, str], size: Size) -> Plot:
     """Memory over the time of the night: bands, baselines and the curve, a panel for each stretch.
 
     Args:
@@ -40,22 +69,28 @@ def memory(panels: Sequence[Panel], colours: Mapping[str, str], size: Size) -> C
         colours: what a band is, and its colour.
         size: of the picture.
     """
-    return _finished(alt.vconcat(*(_memory_panel(panel, colours, size, many=len(panels) > 1) for panel in panels)))
+    import altair as alt
+
+    data = _Datasets()
+    charts = [_memory_panel(panel, colours, size, data, many=len(panels) > 1) for panel in panels]
+    return Plot(_finished(alt.vconcat(*charts)), data.rows)
 
 
-def _memory_panel(panel: Panel, colours: Mapping[str, str], size: Size, *, many: bool) -> Chart:
+def _memory_panel(panel: Panel, colours: Mapping[str, str], size: Size, data: _Datasets, *, many: bool) -> Chart:
+    import altair as alt
+
     width, height = size.width - 70, 240 if size.narrow else 300
     scale = alt.Scale(type="utc", domain=[_stamp(panel.start), _stamp(panel.end)], nice=False)
     axis = alt.Axis(format=_clock(panel.seconds), tickCount=4 if size.narrow else 10, title=None, labelFlush=True)
     x, at = alt.X("start:T", scale=scale, axis=axis), alt.X("at:T", scale=scale, axis=axis)
     y = alt.Y("mb:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="MB", format=",.0f", tickCount=6))
     hue = alt.Color("colour:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None)
-    bands = alt.Chart(_data(panel.bands)).encode(x=x, x2="end:T", color=hue, description="about:N")
+    bands = alt.Chart(data(panel.bands)).encode(x=x, x2="end:T", color=hue, description="about:N")
     strip, names = 9, 24
     layers = [
         bands.mark_rect(opacity=0.16).encode(y=alt.value(0), y2=alt.value(height)),
         bands.mark_rect().encode(y=alt.value(-strip - 3), y2=alt.value(-3)),
-        alt.Chart(_data(_spread(panel, width)))
+        alt.Chart(data(_spread(panel, width)))
         .mark_text(aria=False, align="left", baseline="bottom", dy=-strip - 6, fontSize=12, fontWeight=600)
         .encode(
             x=at,
@@ -63,10 +98,10 @@ def _memory_panel(panel: Panel, colours: Mapping[str, str], size: Size, *, many:
             text="name:N",
             color=alt.condition("datum.bad", alt.value("var(--bad)"), alt.value(INK)),
         ),
-        alt.Chart(_data(panel.points))
+        alt.Chart(data(panel.points))
         .mark_line(aria=False, color="var(--curve)", strokeWidth=1.4, strokeJoin="round")
         .encode(x=at, y=y, detail="part:N"),
-        alt.Chart(_data(panel.baselines))
+        alt.Chart(data(panel.baselines))
         .mark_rule(strokeWidth=2.5)
         .encode(
             x=x,
@@ -94,7 +129,7 @@ def _spread(panel: Panel, width: int) -> list[Row]:
     return kept
 
 
-def time_bars(rows: Sequence[Row], colours: Mapping[str, str], size: Size, *, unit: str) -> Chart:
+def time_bars(rows: Sequence[Row], colours: Mapping[str, str], size: Size, *, unit: str) -> Plot:
     """How long each entry took, a bar of its parts.
 
     Args:
@@ -103,11 +138,14 @@ def time_bars(rows: Sequence[Row], colours: Mapping[str, str], size: Size, *, un
         size: of the picture.
         unit: of ``value``: s, min or h.
     """
+    import altair as alt
+
+    data = _Datasets()
     names = list(dict.fromkeys(row["entry"] for row in rows))
     room = 110 if size.narrow else 240
     step = 26 if len(names) <= 40 else 16
     chart = (
-        alt.Chart(_data(rows))
+        alt.Chart(data(rows))
         .mark_bar(height={"band": 0.72})
         .encode(
             y=alt.Y("entry:N", sort=names, title=None, axis=alt.Axis(labelLimit=room, ticks=False, domain=False)),
@@ -120,10 +158,10 @@ def time_bars(rows: Sequence[Row], colours: Mapping[str, str], size: Size, *, un
         )
         .properties(width=size.width - room - 20, height=step * len(names))
     )
-    return _finished(alt.vconcat(chart))
+    return Plot(_finished(alt.vconcat(chart)), data.rows)
 
 
-def quality(rows: Sequence[Row], size: Size, *, score: str, unit: str) -> Chart:
+def quality(rows: Sequence[Row], size: Size, *, score: str, unit: str) -> Plot:
     """A score against memory, and against time.
 
     Args:
@@ -136,14 +174,19 @@ def quality(rows: Sequence[Row], size: Size, *, score: str, unit: str) -> Chart:
         ("mb", "model delta, MB", [row for row in rows if row["mb"] is not None]),
         ("time", f"time of all steps, {unit}", [row for row in rows if row["time"] is not None]),
     ]
-    charts = [_scatter(column, title, some, size, score) for column, title, some in sides if some]
-    return _finished(alt.vconcat(*charts) if size.narrow else alt.hconcat(*charts, spacing=36))
+    import altair as alt
+
+    data = _Datasets()
+    charts = [_scatter(column, title, some, size, score, data) for column, title, some in sides if some]
+    return Plot(_finished(alt.vconcat(*charts) if size.narrow else alt.hconcat(*charts, spacing=36)), data.rows)
 
 
-def _scatter(column: str, title: str, rows: Sequence[Row], size: Size, score: str) -> Chart:
+def _scatter(column: str, title: str, rows: Sequence[Row], size: Size, score: str, data: _Datasets) -> Chart:
+    import altair as alt
+
     width, height = (size.width - 75, 230) if size.narrow else ((size.width - 170) // 2, 250)
     across, up = _domain([row[column] for row in rows]), _domain([row["score"] for row in rows])
-    base = alt.Chart(_data(rows)).encode(
+    base = alt.Chart(data(rows)).encode(
         x=alt.X(f"{column}:Q", title=title, scale=alt.Scale(domain=across, nice=False), axis=alt.Axis(tickCount=5)),
         y=alt.Y("score:Q", title=score, scale=alt.Scale(domain=up, nice=False), axis=alt.Axis(tickCount=5)),
     )
@@ -154,7 +197,7 @@ def _scatter(column: str, title: str, rows: Sequence[Row], size: Size, score: st
         fill=fill, description="about:N"
     )
     names = _names(rows, column, (across, up), width, height)
-    named = alt.Chart(_data(names)).mark_text(aria=False, align="left", fontSize=12, color=INK)
+    named = alt.Chart(data(names)).mark_text(aria=False, align="left", fontSize=12, color=INK)
     text = named.encode(x=f"{column}:Q", y="score:Q", text="name:N")
     return alt.layer(points, text).properties(width=width, height=height)
 
@@ -179,13 +222,6 @@ def _names(
         {column: left + x / width * (right - left), "score": high - y / height * (high - low), "name": row["name"]}
         for row, (x, y) in ((row, spot) for row, spot in zip(rows, place(points, width, height), strict=True) if spot)
     ]
-
-
-def _data(rows: Sequence[Row]) -> alt.InlineData:
-    plain = [
-        {key: _stamp(value) if hasattr(value, "isoformat") else value for key, value in row.items()} for row in rows
-    ]
-    return alt.InlineData(values=plain)
 
 
 def _stamp(moment: Any) -> str:

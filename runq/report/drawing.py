@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import io
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from runq.report.charts import Plot
 
 SVG = "http://www.w3.org/2000/svg"
 
 _ARIA = re.compile(r"^(role|aria-.*)$")
 
 
-def svg(chart: Any, *, id: str, label: str, text: str, css_class: str) -> str:
-    """The picture of an Altair chart.
+def svg(plot: Plot, *, id: str, label: str, text: str, css_class: str) -> str:
+    """The picture of a plot.
 
     vl-convert draws it, in a JavaScript engine of its own that loads nothing. Each mark's description becomes a title,
     which browsers show under the pointer; to a screen reader the whole is one image with a label.
 
     Args:
-        chart: an Altair chart; descriptions are encoded as ``description``.
+        plot: a chart and its data; descriptions are encoded as ``description``.
         id: unique on the page.
         label: what it shows, in short.
         text: what it says, in a sentence or two.
         css_class: of the ``svg`` element.
     """
-    told = io.StringIO()
-    chart.save(told, format="svg")
+    import altair
+    import vl_convert
+
+    spec = {**plot.chart.to_dict(), "datasets": plot.datasets}
+    drawn = vl_convert.vegalite_to_svg(spec, vl_version=altair.SCHEMA_VERSION.lstrip("v").rpartition(".")[0])
     ElementTree.register_namespace("", SVG)
-    root = ElementTree.fromstring(told.getvalue())  # noqa: S314 - vl-convert's own text
+    root = ElementTree.fromstring(drawn)  # noqa: S314 - vl-convert's own text
     for element in list(root.iter()):
         about = element.get("aria-label")
         if about and element.get("role") == "graphics-symbol":

@@ -34,7 +34,7 @@ LOG_SIGNS: tuple[tuple[str, str], ...] = (
         "The endpoint refused the key: set the right one in the configuration or the environment.",
     ),
     (
-        r"model ['\"]?[^\s'\"]*['\"]? ?(was )?not found|no such model|unknown model|model_not_found"
+        r"\bmodel \S+ (was )?not found|no such model|unknown model|model_not_found"
         r"|failed to load model",
         "The server does not have the model under this id, or could not load it: `runq check QUEUE` compares ids with"
         " what it offers.",
@@ -108,7 +108,7 @@ def _by_end(failure: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
         return "It ended as if all were well and left no good result: compare what it writes with its `artifacts`."
     if failure["exit_code"] is None:
         return "It could not be started or checked, for the reason above: correct it in the queue file."
-    return "Its log says why: the whole of it is a command away, below."
+    return "Its log says why; the whole of it is in the file below."
 
 
 _ENTRY_SIGNS: tuple[tuple[str, str], ...] = (

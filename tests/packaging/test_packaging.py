@@ -129,6 +129,7 @@ def test_the_data_files_that_the_code_reads_are_there(built: Built) -> None:
     assert len(views) >= 6
     assert "runq_schemas/queue.schema.json" in built.names
     assert "runq_journal/datasette/metadata.yaml" in built.names
+    assert {f"runq/report/templates/{name}" for name in ("report.html", "parts.html", "report.css")} <= set(built.names)
     assert json.loads(built.read("runq_schemas/queue.schema.json"))["title"] == "runq queue file"
     assert "MIT License" in built.read(".dist-info/licenses/LICENSE")
 
