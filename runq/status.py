@@ -11,8 +11,10 @@ from runq import summary
 from runq.control.standing import BESIDE, KINDS, standing
 from runq.liveness import runner_of, state_of
 from runq.logs import one_line
+from runq.one_screen import Block, fitted_blocks
 from runq.replay import chosen_night
 from runq.resume_command import resume_command
+from runq.running_step import running_step
 from runq.scores import first_metrics, metric_text
 from runq.summary_left import left_in_short
 from runq.text import clean_lines, duration
@@ -38,7 +40,8 @@ def status_of(reader: JournalReader, journal: Path, wanted: str) -> dict[str, An
     ``runner`` is the runner's process when it is alive (else ``None``), ``now`` the latest transition, ``resume`` the
     command that goes on with the night (``None`` when it is complete), and ``state`` is ``running``, ``paused``,
     ``frozen`` (by Ctrl-Z), ``finished``, ``interrupted`` or ``died``. ``pause`` says since when it pauses and who asked
-    (else ``None``), ``asked`` what somebody asked for that is still to come.
+    (else ``None``), ``asked`` what somebody asked for that is still to come, ``running`` the step that runs
+    (`runq.running_step.running_step`).
     """
     data = summary.build(reader, wanted)
     plan = reader.latest_plan(wanted)
@@ -64,6 +67,7 @@ def status_of(reader: JournalReader, journal: Path, wanted: str) -> dict[str, An
             "attempt": last.attempt,
         }
     )
+    data["running"] = running_step(reader, wanted, data["now"], data["entries"]) if mine else None
     data["journal"] = str(journal)
     data["resume"] = resume_command(plan, wanted, journal.parent) if data["complete"] < data["total"] else None
     return data
@@ -100,16 +104,46 @@ _DOING = {
 }
 
 
-def status_text(data: Mapping[str, Any]) -> str:
-    """The status for people."""
+def status_text(data: Mapping[str, Any], *, height: int | None = None) -> str:
+    """The status for people.
+
+    Args:
+        data: as `status_of` gives it.
+        height: lines of a screen it is to fit; entries that matter less are counted then. ``None``: all are shown.
+    """
     lines = [
         f"night {data['night']}  {data['state']}" + (f" (pid {data['runner']['pid']})" if data["runner"] else ""),
         f"{data['complete']} of {data['total']} entries complete, {data['failed']} failed, {data['pending']} pending",
         "",
     ]
     width = model_column(data["entries"])
-    for entry in data["entries"]:
-        lines += entry_lines(entry, width)
+    blocks = [Block(status=entry["status"], lines=entry_lines(entry, width)) for entry in data["entries"]]
+    below = _below(data)
+    room = sum(len(block.lines) for block in blocks) if height is None else height - len(lines) - len(below)
+    lines += fitted_blocks(blocks, room)
+    if height is not None and lines[-1].startswith("…"):
+        lines[-1] += "; `runq status --all` shows them"
+    return clean_lines("\n".join(lines + below))
+
+
+def status_line(data: Mapping[str, Any]) -> str:
+    """The status in one short line, for a status bar."""
+    parts = [f"{data['state']} {data['complete']}/{data['total']}"]
+    running = data["running"]
+    if running is not None and data["state"] == "running":
+        took = duration(running["seconds"])
+        took += "" if running["usual_s"] is None else f" of usually {duration(running['usual_s'])}"
+        parts += [f"e{running['entry']} {one_line(running['model_id'])}", f"{one_line(running['step'])} {took}"]
+        if running["memory_mb"] is not None:
+            parts.append(f"{running['memory_mb']:,.0f} MB")
+    if data["failed"]:
+        parts.append(f"{data['failed']} failed")
+    return clean_lines(" · ".join(parts))
+
+
+def _below(data: Mapping[str, Any]) -> list[str]:
+    """What stands below the entries."""
+    lines: list[str] = []
     if any(_delta_text(entry).endswith("*") for entry in data["entries"]):
         lines += ["", "* The baseline is not proven: the model delta may hold what an earlier model left behind."]
     lives = data["state"] in ("running", "paused", "frozen")
@@ -126,7 +160,7 @@ def status_text(data: Mapping[str, Any]) -> str:
     if not lives and data["complete"] < data["total"]:
         why = "its runner died; " if data["state"] == "died" else ""
         lines += ["", f"{why}go on with: {data['resume']}"]
-    return clean_lines("\n".join(lines))
+    return lines
 
 
 def model_column(entries: Sequence[Mapping[str, Any]]) -> int:

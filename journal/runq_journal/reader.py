@@ -205,6 +205,15 @@ class JournalReader:
         )
         return None if rows[0]["at"] is None else datetime.fromisoformat(rows[0]["at"])
 
+    def last_sample(self, night: str, entry: int, step: str, probe: str | None) -> Sample | None:
+        """The latest reading of a probe while a step ran; ``None`` when there is none."""
+        rows = self._query(
+            "SELECT night, at, entry, step, probe, mb FROM sample"
+            " WHERE night = ? AND entry = ? AND step = ? AND probe = ? ORDER BY at DESC LIMIT 1",
+            (night, entry, step, probe),
+        )
+        return self._sample(rows[0]) if rows else None
+
     def latest_plan(self, night: str) -> dict[str, Any]:
         """What the newest ``night.started`` or ``night.resumed`` of the night says.
 
@@ -397,6 +406,14 @@ class JournalReader:
             return Sample(**{**columns, "at": datetime.fromisoformat(row["at"])})
         except (ValueError, TypeError) as exc:
             raise damaged(self.path, f"a sample has no time: {exc}") from exc
+
+    def usual_seconds(self, step: str, model_id: str, pack: str | None) -> float | None:
+        """The median seconds of a step, model and pack over all nights; ``None`` without an ok attempt."""
+        rows = self._query(
+            "SELECT seconds FROM duration_estimate WHERE step = ? AND model_id = ? AND pack IS ?",
+            (step, model_id, pack),
+        )
+        return float(rows[0]["seconds"]) if rows else None
 
     def _no_night(self, night: str) -> JournalError:
         return JournalError(

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from runq.locks import night_locks, own_holder
 from runq.resume_command import resume_command
-from runq.status import status_data, status_text
+from runq.status import status_data, status_line, status_text
+from runq_journal import Sample
 from runq_schemas import UsageError
 from runq_schemas import events as ev
 
@@ -159,3 +161,87 @@ def test_the_first_score_of_each_step_has_a_line(told: Any) -> None:
     lines = status_text(status_data(told.path, told.night)).splitlines()
     assert lines[4] == "      eval: match/accuracy 0.5 (n=12)"
     assert "other" not in "\n".join(lines)
+
+
+# --- programs, status bars and low screens ----------------------------------------------------------------------
+
+
+def test_the_step_that_runs_in_figures(told: Any) -> None:
+    told.plan("gemma", "qwen")
+    told.settled(0, 4000.0, proven=True)
+    told.started(0, "eval")
+    at = told.start + timedelta(seconds=told.seconds)
+    told.journal.add_samples(
+        [
+            Sample(night=told.night, at=at + timedelta(seconds=number), entry=0, step="eval", probe=probe, mb=mb)
+            for number, (probe, mb) in enumerate(
+                [("system", 9000.0), ("nvidia", 1.0), ("system", 9500.0), ("nvidia", 2.0)]
+            )
+        ]
+    )
+    with running(told):
+        data = status_data(told.path, None)
+    found = dict(data["running"])
+    assert found.pop("seconds") > 0
+    assert found == {
+        "entry": 0,
+        "model_id": "gemma",
+        "step": "eval",
+        "attempt": 1,
+        "started_at": "2026-10-01T20:00:03.000000Z",
+        "timeout_s": 14400.0,
+        "usual_s": None,
+        "log": str(told.runs / f"{told.night}_queue" / "logs" / "e0-eval-1.log"),
+        "probe": "system",
+        "baseline_mb": 4000.0,
+        "baseline_proven": True,
+        "memory_mb": 9500.0,
+        "memory_at": "2026-10-01T20:00:05.000000Z",
+    }
+    assert re.fullmatch(r"running 0/2 · e0 gemma · eval \S+ (h|min|s) · 9,500 MB", status_line(data))
+    assert status_data(told.path, None)["running"] is None, "nobody runs it any more"
+
+
+def test_how_long_it_usually_takes_and_readings_of_an_earlier_attempt(told: Any) -> None:
+    told.plan("gemma")
+    told.started(0, "eval")
+    told.finished(0, "eval")
+    at = told.start + timedelta(seconds=told.seconds)
+    told.journal.add_samples([Sample(night=told.night, at=at, entry=0, step="eval", probe="system", mb=9000.0)])
+    told.seconds += 5
+    told.started(0, "eval", attempt=2)
+    with running(told):
+        found = status_data(told.path, None)["running"]
+    assert (found["attempt"], found["usual_s"], found["memory_mb"]) == (2, 61.0, None)
+
+
+def test_between_steps_nothing_runs(told: Any) -> None:
+    half_done(told)
+    told.finished(0, "judge", "failed")
+    with running(told):
+        data = status_data(told.path, None)
+    assert data["running"] is None
+    assert status_line(data) == "running 0/2 · 1 failed"
+
+
+def test_a_low_screen_counts_what_matters_least(told: Any) -> None:
+    told.plan(*[f"model-{number}" for number in range(30)])
+    for number in range(10):
+        for step in ("eval", "judge"):
+            told.started(number, step)
+            told.finished(
+                number, step, "failed" if number == 3 and step == "judge" else "ok", reason="it exited with 3"
+            )
+    told.started(10, "eval")
+    with running(told):
+        data = status_data(told.path, None)
+    lines = status_text(data, height=12).splitlines()
+    assert len(lines) == 12
+    assert [line.split()[:2] for line in lines[3:7]] == [
+        ["e3", "model-3"],
+        ["it", "exited"],
+        ["e10", "model-10"],
+        ["e11", "model-11"],
+    ]
+    assert lines[9] == "… and 16 pending, 9 complete; `runq status --all` shows them"
+    assert len(status_text(data).splitlines()) == 3 + 31 + 2
