@@ -91,6 +91,6 @@ def verify(journal: Path) -> int:
             raise JournalError(
                 f"the journal is damaged: {broken}",
                 where=str(journal),
-                remedy="keep the file as it is; restore it from a backup, or start a new runs folder with --runs DIR",
+                remedy="leave the file as it is; `runq salvage` copies what holds into a new one",
             )
         return reader.count()

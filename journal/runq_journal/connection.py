@@ -26,7 +26,11 @@ OLDEST_SQLITE = (3, 37)
 
 _HEADER = b"SQLite format 3\x00"  # https://www.sqlite.org/fileformat2.html, 1.3.1
 
-_DAMAGED = "Check it with `runq replay --verify`; restore the file from a backup, or move it away to begin a new one."
+DAMAGED = (
+    "Leave the file as it is: `runq salvage` copies what its hash chain vouches for into a new one, and"
+    " `runq replay --verify` says where it breaks."
+)
+"""What to do about a damaged journal."""
 
 _WRITABLE = "Make the journal and its folder writable, or give another folder with --runs."
 _HELD = "Another program holds the journal: end it (or close it in a database browser), then try again."
@@ -40,9 +44,9 @@ _REMEDIES = {
     sqlite3.SQLITE_AUTH: _WRITABLE,
     sqlite3.SQLITE_BUSY: _HELD,
     sqlite3.SQLITE_LOCKED: _HELD,
-    sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_NOTADB: _DAMAGED,
-    sqlite3.SQLITE_CONSTRAINT: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_CONSTRAINT: DAMAGED,
     sqlite3.SQLITE_IOERR: _DISK,
 }
 
@@ -64,7 +68,7 @@ def journal_error(exc: Exception, path: Path, doing: str) -> JournalError:
     if not remedy and isinstance(exc, OSError):
         remedy = _WRITABLE
     message = f"The journal cannot be {doing}: {exc}"
-    return JournalError(message, where=str(path), remedy=remedy or _DAMAGED, no_room=code in _NO_ROOM)
+    return JournalError(message, where=str(path), remedy=remedy or DAMAGED, no_room=code in _NO_ROOM)
 
 
 def damaged(path: Path, how: str) -> JournalError:

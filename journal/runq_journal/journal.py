@@ -9,14 +9,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from runq_journal import connection
-from runq_journal.chain import GENESIS, canonical, event_hash
-from runq_journal.connection import connect_writer, create_file, is_journal, translated
+from runq_journal.chain import GENESIS, canonical, event_hash, first_break
+from runq_journal.connection import DAMAGED, connect_reader, connect_writer, create_file, is_journal, translated
 from runq_journal.schema import pending_migrations, unknown_migrations
 from runq_journal.stored import Sample, StoredEvent, timestamp
 from runq_journal.view_files import stale_views, store_views
@@ -91,6 +91,8 @@ class Journal:
         self._opened = monotonic()
         self._lock = threading.RLock()
         self._uuid = ""
+        found = path.stat()
+        self._file = (found.st_dev, found.st_ino)
 
     @classmethod
     def open(
@@ -118,7 +120,8 @@ class Journal:
         path = Path(path)
         with translated(path, "opened"):
             create_file(path)
-            is_journal(path)
+            if is_journal(path):
+                _refuse_damaged(path)
             conn = connect_writer(path)
         if suspects is None:
             suspects = _never if redact is _unchanged else _always
@@ -295,6 +298,20 @@ class Journal:
             self._check_end()
         self._wait_for_locks(connection.PATIENCE_S)
 
+    def _still_there(self) -> None:
+        """SQLite writes on into a file that was removed or whose disk was taken away, where nobody finds it again."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._file:
+            raise JournalError(
+                "The journal is not where it was when it was opened",
+                where=str(self.path),
+                remedy="Connect its disk or put it back, then go on with `runq night QUEUE --resume`: what it does not"
+                " hold runs again.",
+            )
+
     def _wait_for_locks(self, seconds: float) -> None:
         self._conn.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
@@ -312,13 +329,14 @@ class Journal:
         return JournalError(
             f"The journal is damaged: {how}",
             where=str(self.path),
-            remedy="See what is wrong with `runq replay --verify`; move the file away to begin a new one.",
+            remedy=DAMAGED,
         )
 
     @contextmanager
     def _transaction(self, doing: str) -> Iterator[None]:
         # IMMEDIATE: a second writer waits here, and never between reading the last event and writing the next.
         with self._lock, translated(self.path, doing):
+            self._still_there()
             self._conn.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -328,6 +346,19 @@ class Journal:
                 if self._conn.in_transaction:
                     self._conn.execute("ROLLBACK")
                 raise
+
+
+def _refuse_damaged(path: Path) -> None:
+    """Read the whole chain before SQLite may write anything: opening for writing takes up a -wal file, for one.
+
+    Raises:
+        JournalError: the chain is broken.
+        sqlite3.Error: it cannot be read.
+    """
+    with closing(connect_reader(path)) as conn:
+        broken = first_break(conn)
+    if broken is not None:
+        raise JournalError(f"The journal is damaged: {broken}", where=str(path), remedy=DAMAGED)
 
 
 def _clean(value: Any) -> Any:

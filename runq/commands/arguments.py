@@ -105,7 +105,7 @@ def keep_awake_option(function: F) -> F:
         "--keep-awake/--no-keep-awake",
         default=True,
         envvar="RUNQ_KEEP_AWAKE",
-        help="Keep the machine from falling asleep until the night ends.  [default: $RUNQ_KEEP_AWAKE, else on]",
+        help="Keep the machine from falling asleep until the night ends; RUNQ_KEEP_AWAKE=0 says no too.",
     )(function)
 
 

@@ -556,6 +556,24 @@ class Imported(Event):
     entries: tuple[ImportedEntry, ...]
 
 
+@attrs.frozen(kw_only=True)
+class JournalSalvaged(Event):
+    """This journal was made of what another, damaged one still vouched for; it belongs to no night.
+
+    ``source`` is that file, ``sha256`` of its content (without its -wal file), ``events`` how many were saved, all
+    before this one; ``lost`` how many more it had given numbers to, ``None`` where it could not tell; ``broken`` why
+    it ends there.
+    """
+
+    kind: ClassVar[str] = "journal.salvaged"
+    about: ClassVar[str] = "This journal was made of what a damaged one still vouched for."
+    source: str
+    sha256: str
+    events: int
+    lost: int | None
+    broken: str = ""
+
+
 EVENT_CLASSES: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
@@ -595,6 +613,7 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         CheckedModel,
         CheckFinished,
         Imported,
+        JournalSalvaged,
     )
 }
 """Every kind of event, in the order in which a night writes them."""

@@ -225,7 +225,7 @@ def test_a_damaged_journal_is_4(runq: Any, past: Path) -> None:
     conn.close()
     ran = runq("replay", "--verify")
     assert (ran.code, ran.out) == (4, "")
-    assert "damaged" in ran.err and "backup" in ran.err
+    assert "damaged" in ran.err and "runq salvage" in ran.err
 
 
 @pytest.mark.parametrize(

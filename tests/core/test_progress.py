@@ -265,6 +265,7 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
             None,
         ),
     ],
+    "journal.salvaged": [(ev.JournalSalvaged(source="/j.db", sha256="ab", events=41, lost=2), None)],
 }
 """Every kind of event and what it says; ``None``: nothing that is worth a line."""
 
