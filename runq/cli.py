@@ -27,15 +27,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rerun": ("runq.commands.rerun", "Run one entry, or one step of it, again in the latest night."),
     "replay": ("runq.commands.replay", "Rebuild the summaries from the journal, or verify it."),
     "report": ("runq.commands.report", "Write the morning page of a night: one HTML file, or Markdown or CSV."),
-<<<<<<< HEAD
     "compare": (
         "runq.commands.compare",
         "Compare two nights or models, and say what is beyond chance.",
     ),
     "notify": ("runq.commands.notify", "Show where notifications go, or try it with --test."),
-=======
     "salvage": ("runq.commands.salvage", "Copy what a damaged journal still vouches for into a new one."),
->>>>>>> 30c37fd (Salvage a damaged journal as far as its chain holds; read the whole chain before writing; notice a journal that has vanished)
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
     "import": ("runq.commands.import_", "Take over results of touchstone and Inspect into the journal."),

@@ -73,7 +73,7 @@ def journal_error(exc: Exception, path: Path, doing: str) -> JournalError:
 
 def damaged(path: Path, how: str) -> JournalError:
     """The error for a journal that can be opened and says what no journal says."""
-    return JournalError(f"The journal is damaged: {how}", where=str(path), remedy=_DAMAGED)
+    return JournalError(f"The journal is damaged: {how}", where=str(path), remedy=DAMAGED)
 
 
 @contextmanager
