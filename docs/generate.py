@@ -362,6 +362,20 @@ def law_table() -> str:
     return "\n\n".join(f"### {title}\n\n{table(head, found)}" for title, found in parts)
 
 
+# --- exports ----------------------------------------------------------------------------------------------------
+
+
+def export_tables() -> str:
+    """The tables that `runq export` writes."""
+    from runq_journal.tables import TABLES
+
+    return "\n\n".join(
+        f"### `{one.name}`\n\n{one.about[0].upper()}{one.about[1:]}.\n\n"
+        + table(("column", "type", "says"), [(f"`{c.name}`", c.type, c.about) for c in one.columns])
+        for one in TABLES.values()
+    )
+
+
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "queue-keys": queue_keys,
     "event-kinds": event_kinds,
@@ -371,6 +385,7 @@ GENERATORS: Mapping[str, Callable[[], str]] = {
     "plugin-options": plugin_options,
     "settle-table": settle_table,
     "laws": law_table,
+    "export-tables": export_tables,
 }
 
 

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "runq.commands.compare",
         "Compare two nights or models, and say what is beyond chance.",
     ),
+    "export": ("runq.commands.export", "Write events, samples or metrics as CSV, JSON Lines or Parquet."),
     "notify": ("runq.commands.notify", "Show where notifications go, or try it with --test."),
     "salvage": ("runq.commands.salvage", "Copy what a damaged journal still vouches for into a new one."),
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),

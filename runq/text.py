@@ -10,7 +10,7 @@ from runq.logs import clean
 
 _OBEYED = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-__all__ = ["clean_lines", "duration", "json_text", "left_text"]
+__all__ = ["clean_lines", "duration", "harmless_json", "json_text", "left_text"]
 
 
 def clean_lines(text: str) -> str:
@@ -19,11 +19,16 @@ def clean_lines(text: str) -> str:
 
 
 def json_text(data: Any, *, indent: int | None = 2) -> str:
-    """JSON with its letters as they are, and nothing in it that a terminal obeys or that turns a line around.
+    """JSON with its letters as they are, and nothing in it that a terminal obeys or that turns a line around."""
+    return harmless_json(json.dumps(data, indent=indent, ensure_ascii=False))
+
+
+def harmless_json(text: str) -> str:
+    """JSON that says the same, with what a terminal obeys or what turns a line around written as an escape.
 
     JSON itself escapes the control characters below the space only.
     """
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(data, indent=indent, ensure_ascii=False))
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def duration(seconds: float | None) -> str:

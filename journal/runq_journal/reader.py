@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from runq_schemas.errors import JournalError
 
 if TYPE_CHECKING:
     from runq_journal.chain import Break
+    from runq_journal.tables import Table
 
 PLAN_FIELDS = (
     "queue_path",
@@ -158,6 +159,16 @@ class JournalReader:
         with translated(self.path, "read"):
             for row in self._conn.execute(f"{_EVENT} WHERE {' AND '.join(where)} ORDER BY id", values):
                 yield stored_event(self.path, row)
+
+    def rows(self, table: Table, nights: Collection[str] = ()) -> Generator[tuple[Any, ...], None, None]:
+        """The rows of a table one by one, their values as SQLite keeps them; holds one row at a time.
+
+        Args:
+            table: one of `runq_journal.tables.TABLES`.
+            nights: only of these; of all when there is none.
+        """
+        with translated(self.path, "read"):
+            yield from self._conn.execute(table.select(len(nights)), tuple(nights))
 
     def last_event(self, night: str | None = None) -> StoredEvent | None:
         """The last event of a night, or of all; ``None`` when there is none."""
