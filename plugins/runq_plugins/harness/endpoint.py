@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from runq.plugin import Entry, ModelSpec
+
 SIZE_LIMIT_BYTES = 2**20
 """A configuration is far smaller; something else is not read."""
 
@@ -50,3 +52,14 @@ def read_endpoint(path: Path | None) -> Endpoint | None:
         except (OSError, ValueError):  # the harness will say so when it needs the key
             key = None
     return Endpoint(base_url=url.strip(), api_key=key if isinstance(key, str) and key else None)
+
+
+def judge_of(entry: Entry) -> ModelSpec | None:
+    """The judge's model: the entry's, else the judge configuration's ``model``."""
+    if entry.judge_model is not None:
+        return ModelSpec(id=entry.judge_model)
+    if entry.judge_config is None:
+        return None
+    written = read_yaml(entry.judge_config).get("model")
+    name = written.get("id") if isinstance(written, dict) else written
+    return ModelSpec(id=name) if isinstance(name, str) and name else None

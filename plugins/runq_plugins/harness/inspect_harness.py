@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, Metric, ModelSpec, Need, PluginError, Step, Target
-from runq_plugins.harness.endpoint import read_endpoint, read_yaml
+from runq.plugin import Entry, Evidence, Metric, Need, PluginError, Step, Target
+from runq_plugins.harness.endpoint import judge_of, read_endpoint
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import scan
 from runq_plugins.harness.server_endpoint import Place, ServerEndpoint, needed_place, place
@@ -97,7 +97,7 @@ class InspectHarness:
         }
         artifacts = ("answers.eval", EVAL_JSON, *((RESPONSES,) if packed else ()))
         steps = [Step(name="eval", artifacts=artifacts, reads=reads, settings=settings, model=entry.model)]
-        judge = _judge(entry)
+        judge = judge_of(entry)
         if judge is not None or (self.score and not packed):
             steps.append(
                 Step(
@@ -113,7 +113,7 @@ class InspectHarness:
     def targets(self, entry: Entry) -> Sequence[Target]:
         """The entry's model and the judge's."""
         found: list[Target] = []
-        where, judge = place(self.endpoint, entry.config, entry), _judge(entry)
+        where, judge = place(self.endpoint, entry.config, entry), judge_of(entry)
         if where is not None:
             found.append(Target(step="eval", base_url=where.base_url, model=entry.model, api_key=where.api_key))
         seat = self._judge_place(entry)
@@ -252,14 +252,3 @@ def _task(entry: Entry) -> str:
     written = _written(entry)
     file, at, name = written.partition("@")
     return f"{entry.base_dir / file}{at}{name}" if file.endswith(".py") else written
-
-
-def _judge(entry: Entry) -> ModelSpec | None:
-    """The judge's model: the entry's, else the judge configuration's ``model``."""
-    if entry.judge_model is not None:
-        return ModelSpec(id=entry.judge_model)
-    if entry.judge_config is None:
-        return None
-    written = read_yaml(entry.judge_config).get("model")
-    name = written.get("id") if isinstance(written, dict) else written
-    return ModelSpec(id=name) if isinstance(name, str) and name else None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from runq.plugin import Entry, Evidence, ModelSpec, PluginError, Step, Target
-from runq_plugins.harness.endpoint import read_endpoint, read_yaml
+from runq.plugin import Entry, Evidence, PluginError, Step, Target
+from runq_plugins.harness.endpoint import judge_of, read_endpoint
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.options import not_empty
@@ -71,7 +71,7 @@ class TouchstoneHarness:
                     artifacts=(REPORTS, SCORES),
                     reads=(entry.judge_config,),
                     settings={"judge_model": entry.judge_model},
-                    model=_judge(entry),
+                    model=judge_of(entry),
                 )
             )
         return steps
@@ -86,7 +86,7 @@ class TouchstoneHarness:
             Target(step=step, base_url=endpoint.base_url, model=model, api_key=endpoint.api_key)
             for step, path, model in (
                 ("eval", entry.config, entry.model),
-                ("judge", entry.judge_config, _judge(entry)),
+                ("judge", entry.judge_config, judge_of(entry)),
             )
             if (endpoint := read_endpoint(path)) is not None
         )
@@ -155,17 +155,6 @@ def _check_judge(bundle: Path) -> Evidence:
     if reports.torn:
         facts["torn_rows"] = reports.torn
     return Evidence(ok=not reason, reason=reason, facts=facts)
-
-
-def _judge(entry: Entry) -> ModelSpec | None:
-    """The judge's model: the entry's, else the judge configuration's ``model``."""
-    if entry.judge_model is not None:
-        return ModelSpec(id=entry.judge_model)
-    if entry.judge_config is None:
-        return None
-    written = read_yaml(entry.judge_config).get("model")
-    name = written.get("id") if isinstance(written, dict) else written
-    return ModelSpec(id=name) if isinstance(name, str) and name else None
 
 
 def _needed(path: Path | None, key: str) -> Path:
