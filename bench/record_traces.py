@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import json
 import os
 import random
@@ -28,9 +27,9 @@ from typing import Any
 
 import psutil
 
+from bench.recorded import TRACES, at_rest
 from runq_plugins.probe.system import SystemProbe
 
-TRACES = Path(__file__).parent / "traces"
 EVERY_S = 0.02
 LASTS_S = 10.0
 CONTEXT = 57344
@@ -150,22 +149,12 @@ def quiet_case(name: str, programs: Path, models: Path) -> tuple[float, Rows]:
     """A case, tried until the rest of the machine stood still: the memory before the model was loaded, and the rows."""
     for _ in range(TRIES):
         before, rows = case(name, programs, models)
-        others = [machine - held - before for machine, held in at_rest(rows)]
+        others = [machine - held - before for machine, held in at_rest([row[:3] for row in rows])]
         stirred = max(others) - min(others)
         if name == "neighbour" or (stirred <= STIR_MB and abs(others[0]) <= STIR_MB):
             return before, rows
         print(f"{name}: other programs moved by {stirred:.0f} MB; once more", flush=True)
     raise RuntimeError(f"{name}: this machine never stood still")
-
-
-FALL_MB, FALL_MS = 50.0, 600
-"""A process that ends has no resident set any more while the kernel still takes its pages back, for some 100 ms."""
-
-
-def at_rest(rows: Rows) -> list[tuple[float, float]]:
-    """The machine's and the held memory of all rows but those right after a fall."""
-    falls = [at for (_, _, was, _), (at, _, now, _) in itertools.pairwise(rows) if was - now > FALL_MB]
-    return [(machine, held) for at, machine, held, _ in rows if not any(0 <= at - fall <= FALL_MS for fall in falls)]
 
 
 def case(name: str, programs: Path, models: Path) -> tuple[float, Rows]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import csv
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,17 @@ STARTS = 25
 APART_S = 0.07
 
 Knowledge = Literal["reference", "word", "both", "neither"]
+
+
+FALL_MB, FALL_MS = 50.0, 1000
+"""A process that ends has no resident set any more while the kernel still takes its pages back: up to a second on a
+busy machine."""
+
+
+def at_rest(rows: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """The machine's and the held memory of all rows (ms, machine MB, held MB) but those right after a fall."""
+    falls = [at for (_, _, was), (at, _, now) in itertools.pairwise(rows) if was - now > FALL_MB]
+    return [(machine, held) for at, machine, held in rows if not any(0 <= at - fall <= FALL_MS for fall in falls)]
 
 
 @attrs.frozen(kw_only=True)
@@ -66,7 +78,9 @@ class RecordedTrace:
     @property
     def reference_at_level(self) -> bool:
         """Whether the rest of the machine stayed where the reference says, within epsilon."""
-        rest = zip(self.recording.machine_mb, self.recording.held, strict=True)
+        recording = self.recording
+        ms = [at * 1000 for at in recording.at]
+        rest = at_rest(list(zip(ms, recording.machine_mb, recording.held, strict=True)))
         return self.reference_mb is not None and all(
             abs(machine - held - self.recording.level) <= self.epsilon_mb for machine, held in rest
         )
