@@ -81,7 +81,7 @@ def before_night(context: NightContext, works: Sequence[Work]) -> None:
         wants += [f"min_free_disk_mb asks for {least_mb:g} MB"] if least_mb else []
         context.recorder.warn(
             f"{free_mb:.1f} MB are free on the disk of {context.runs}; {' and '.join(wants)}",
-            "free space there; an entry without room is skipped, and a resume runs it",
+            "free space there, for example with `runq prune`; an entry without room is skipped, and a resume runs it",
         )
 
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "browse": ("runq.commands.browse", "Browse the journal in Datasette on this machine."),
     "plugins": ("runq.commands.plugins", "List reset backends, probes and harnesses."),
     "import": ("runq.commands.import_", "Take over results of touchstone and Inspect into the journal."),
+    "prune": ("runq.commands.prune", "Delete bundles, logs and memory readings of old nights, after asking."),
     "schema": ("runq.commands.schema", "Print the JSON Schema of queue files, for an editor."),
     "completion": ("runq.commands.completion", "Print the completion script for bash, zsh or fish."),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from runq_journal.connection import connect_read_only, connect_reader, damaged, has_wal, is_journal, translated
-from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event
+from runq_journal.stored import Sample, StoredEvent, parsed_data, stored_event, timestamp
 from runq_journal.thinning import THINNED
 from runq_journal.view_files import create_temporary, stale_views
 from runq_journal.view_rows import ORDERS, Row, meant
@@ -188,6 +188,10 @@ class JournalReader:
             (night, entry, step),
         )
         return [self._sample(row) for row in rows]
+
+    def count_samples(self, before: datetime) -> int:
+        """How many probe readings are older than a moment."""
+        return int(self._query("SELECT count(*) AS n FROM sample WHERE at < ?", (timestamp(before),))[0]["n"])
 
     def newer_samples(self, night: str, entry: int, step: str, *, after: int) -> tuple[int, list[Sample]]:
         """To follow a step: its probe readings with a greater id than ``after``, in the order they were written, and

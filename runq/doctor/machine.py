@@ -90,7 +90,7 @@ def disk_finding(runs: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -
     if free_mb >= DISK_WARN_MB:
         return Finding(area="machine", name="disk", status="ok", message=message)
     status: Status = "fail" if free_mb < DISK_FAIL_MB else "warn"
-    remedy = "free space there, or give another folder with --runs DIR"
+    remedy = "free space there (`runq prune` deletes what old nights left), or give another folder with --runs DIR"
     return Finding(area="machine", name="disk", status=status, message=message, remedy=remedy)
 
 

@@ -15,7 +15,7 @@ LOG_SIGNS: tuple[tuple[str, str], ...] = (
     # The messages are those of the programs named behind each.
     (
         r"no space left on|disk quota exceeded",  # ENOSPC and EDQUOT, and what runq says of a disk that it saw full
-        "The disk is full: free some space, for example by deleting old bundles.",
+        "The disk is full: free some space; `runq prune` deletes old bundles and logs.",
     ),
     (
         r"out of memory|cannot allocate memory|failed to allocate|outofmemory|insufficient memory",

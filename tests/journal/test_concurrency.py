@@ -84,7 +84,9 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_written(tmp_path: Path) ->
     path = tmp_path / "journal.db"
     acknowledged: dict[int, str] = {}
     chance = random.Random(7)
-    for _ in range(12):
+    deaths = 0
+    while deaths < 12 or len(acknowledged) <= 100:  # on a busy machine few are written before each
+        deaths += 1
         process = writer(path, 100_000)
         assert process.stdout is not None
         process.stdout.readline()
@@ -95,7 +97,6 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_written(tmp_path: Path) ->
             number, _, digest = line.partition(" ")
             if len(digest) == 71:  # the last line may be torn
                 acknowledged[int(number)] = digest
-    assert len(acknowledged) > 100
     with JournalReader.open(path) as reader:
         assert reader.verify() is None
         stored = {event.id: event.hash for event in reader.events()}
