@@ -389,11 +389,14 @@ class Harness(Protocol):
 
 @runtime_checkable
 class TellsAnswers(Protocol):
-    """A harness that keeps each answer's own figure, so that `runq compare` can pair the answers of two runs."""
+    """A harness that keeps each answer's own figure, so that `runq compare` can pair the questions of two runs."""
 
     @classmethod
     def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
-        """Per score, named as its metric is, the figure of every answer by its question's id.
+        """Per score, named as its metric is, the figure of every question by its id.
+
+        A question that was asked several times has the mean of its answers: they are no independent throws, and would
+        be counted as such.
 
         A class method: the options of an old night are not known. Empty where the bundle has none.
 

@@ -233,6 +233,24 @@ def test_other_files_prove_by_being_there(check):
     assert found.ok and found.facts == {}
 
 
+def test_a_table_of_answers_is_scores(check, tmp_path):
+    found = check(scores_csv="prompt_id,passed,mark\na,true,5\nb,false,2\nc,true,2\n")
+    assert found.ok
+    passed, mark = found.metrics
+    # 2 of 3: variance 1/3 over 3 questions, so 1/3. Marks 5, 2, 2: mean 3, variance 3, by 3: 1.
+    assert (passed.name, passed.value, passed.n) == ("passed", pytest.approx(2 / 3), 3)
+    assert passed.stderr == pytest.approx(1 / 3)
+    assert (mark.name, mark.value, mark.stderr, mark.n) == ("mark", 3.0, 1.0, 3)
+    answers = CommandHarness.answers(tmp_path / "bundle")
+    assert answers == {"passed": {"a": 1.0, "b": 0.0, "c": 1.0}, "mark": {"a": 5.0, "b": 2.0, "c": 2.0}}
+
+
+@pytest.mark.parametrize("text", ["no header of ours\n1\n", "", "prompt_id,x\na," + "y" * 200_000])
+def test_another_scores_csv_proves_by_being_there(check, text):
+    found = check(scores_csv=text)
+    assert found.ok and found.metrics == ()
+
+
 def test_rows_are_counted(check):
     found = check(a_jsonl='{"x": 1}\n{"x": 2}\n', b_jsonl='{"y": 1}\n{"y')
     assert found.ok and found.facts == {"rows": {"a.jsonl": 2, "b.jsonl": 1}, "torn_rows": 1}

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from runq.plugin import ModelSpec, PluginError
+from runq.plugin import Metric, ModelSpec, PluginError
 from runq.testing import make_entry
 from runq_plugins.harness.interpreter import find_python
 from runq_plugins.harness.touchstone import TouchstoneHarness
@@ -230,6 +230,13 @@ SCORES = "prompt_id,score\na,4\nb,5\n"
 def test_a_judge_with_reports_and_scores_is_ok(check):
     found = check(1, reports_jsonl='{"model": "m"}\n', scores_csv=SCORES)
     assert found.ok and found.facts == {"reports": 1, "scores": 2}
+    assert found.metrics == (Metric(name="score", value=4.5, stderr=0.5, n=2),)
+
+
+def test_the_dimensions_are_scores_too(check):
+    scores = "model,variant,metric_type,metric,score\nm,terse,dimension,Q1,4\nm,terse,prompt,A1,5\nm,,dimension,Q2,\n"
+    found = check(1, reports_jsonl='{"model": "m"}\n', scores_csv=scores)
+    assert found.metrics == (Metric(name="terse/Q1", value=4.0),)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,6 +15,12 @@ from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.harness.words import Filler, identity_words, script_files
 from runq_plugins.options import not_empty, url_problem
 from runq_plugins.templates import names_in
+
+if TYPE_CHECKING:
+    from runq_plugins.harness.answer_scores import AnswerScores
+
+SCORES = "scores.csv"
+"""The artifact whose rows are answers with their scores."""
 
 _STEP_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -84,6 +90,9 @@ class CommandHarness:
     Placeholders in `argv`: ``{model}`` (id), ``{model_json}``, ``{config}``, ``{pack}``, ``{judge_config}``,
     ``{judge_model}``, ``{bundle}``, ``{base_dir}``, ``{entry}`` (number), ``{endpoint}``, ``{python}``;
     ``{{`` and ``}}`` are braces.
+
+    An artifact `scores.csv` brings scores: a row per answer, with the question in a column ``prompt_id``,
+    ``question_id``, ``sample_id`` or ``id``. Every column of numbers, or of ``true`` and ``false``, is a score.
     """
 
     _steps: Mapping[str, CommandStep] = attrs.field(
@@ -150,7 +159,13 @@ class CommandHarness:
                 _add(facts, {"torn_rows": rows.torn})
             if reason:
                 reasons.append(reason)
-        return Evidence(ok=not reasons, reason=reasons[0] if reasons else "", facts=facts)
+        metrics = () if reasons or SCORES not in step.artifacts else _table(bundle).metrics()
+        return Evidence(ok=not reasons, reason=reasons[0] if reasons else "", facts=facts, metrics=metrics)
+
+    @classmethod
+    def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
+        """Each question's own figures, of a `scores.csv`."""
+        return _table(bundle).by_question() if (bundle / SCORES).is_file() else {}
 
     def _step(self, entry: Entry, name: str, step: CommandStep) -> Step:
         fill = Filler(entry, name, bundle=None, endpoint=self.endpoint)
@@ -182,6 +197,16 @@ class CommandHarness:
         template = step.model if step.model is not None else "{judge_model}" if only_judge else "{model}"
         name = fill(template)
         return entry.model if name == entry.model.id else ModelSpec(id=name)
+
+
+def _table(bundle: Path) -> AnswerScores:
+    """The scores of `scores.csv`; none where it is another kind of file: what it holds is the user's affair."""
+    from runq_plugins.harness.answer_scores import AnswerScores, read_table
+
+    try:
+        return read_table(bundle / SCORES)
+    except (OSError, ValueError):
+        return AnswerScores()
 
 
 def _names(step: CommandStep) -> set[str]:

@@ -166,13 +166,14 @@ class InspectHarness:
 
     @classmethod
     def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
-        """Each answer's own score, as the driver wrote it down."""
-        found: dict[str, dict[str, float]] = {}
+        """Each question's own score, as the driver wrote it down."""
+        from runq_plugins.harness.answer_scores import AnswerScores, json_rows
+
+        found = AnswerScores()
         if (bundle / SAMPLES).is_file():
-            for line in (bundle / SAMPLES).read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                found.setdefault(row["score"], {})[row["id"]] = float(row["value"])
-        return found
+            for row in json_rows(bundle / SAMPLES):
+                found.add(row["score"], row["question"], float(row["value"]), answer=row["answer"])
+        return found.by_question()
 
     def _task_args(self, entry: Entry) -> dict[str, Any]:
         if not _is_pack(entry):

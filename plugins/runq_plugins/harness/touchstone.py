@@ -17,14 +17,13 @@ from runq_plugins.harness.rows import Rows, scan
 from runq_plugins.options import not_empty
 
 if TYPE_CHECKING:
-    from runq.plugin import Need
+    from runq.plugin import Metric, Need
+    from runq_plugins.harness.answer_scores import AnswerScores
 
 RESPONSES = "responses.jsonl"
 REPORTS = "reports.jsonl"
 SCORES = "scores.csv"
-
-_RUN = ("variant", "prompt_variant", "run", "repeat")
-"""Columns that tell several answers to one prompt apart, where the table has them."""
+JUDGEMENTS = "judgements.jsonl"
 
 
 def _given(_: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
@@ -113,16 +112,8 @@ class TouchstoneHarness:
 
     @classmethod
     def answers(cls, bundle: Path) -> Mapping[str, Mapping[str, float]]:
-        """Each answer's own score, of the judge's table."""
-        found: dict[str, float] = {}
-        if (bundle / SCORES).is_file():
-            with (bundle / SCORES).open(encoding="utf-8-sig", newline="") as stream:
-                for row in csv.DictReader(stream):
-                    if not row.get("prompt_id") or not row.get("score"):
-                        continue
-                    key = [row["prompt_id"], *(row[name] for name in _RUN if row.get(name))]
-                    found["/".join(key)] = float(row["score"])
-        return {"score": found} if found else {}
+        """Each question's score by the judge, a question being a prompt with a variant."""
+        return _answers(bundle).by_question()
 
     def check(self, entry: Entry, step: Step, bundle: Path) -> Evidence:
         """Read the answers of an eval, the reports and scores of a judge."""
@@ -154,7 +145,37 @@ def _check_judge(bundle: Path) -> Evidence:
     facts: dict[str, Any] = {"reports": reports.rows, "scores": scores}
     if reports.torn:
         facts["torn_rows"] = reports.torn
-    return Evidence(ok=not reason, reason=reason, facts=facts)
+    return Evidence(ok=not reason, reason=reason, facts=facts, metrics=() if reason else _metrics(bundle))
+
+
+def _metrics(bundle: Path) -> tuple[Metric, ...]:
+    """The answers' mean score, then each dimension's over all answers of a variant."""
+    from runq.plugin import Metric
+    from runq_plugins.harness.answer_scores import number, table_rows
+
+    found = {metric.name: metric for metric in _answers(bundle).metrics()}
+    for row in table_rows(bundle / SCORES):
+        value = number(row.get("score", ""))
+        if row.get("metric_type") == "dimension" and row.get("metric") and value is not None:
+            name = "/".join(part for part in (row.get("variant"), row["metric"]) if part)
+            found.setdefault(name, Metric(name=name, value=value))
+    return tuple(found.values())
+
+
+def _answers(bundle: Path) -> AnswerScores:
+    """The judge's score of each answer: of `judgements.jsonl`, else of a table with a row per answer."""
+    from runq_plugins.harness.answer_scores import AnswerScores, json_rows, number, read_table
+
+    found = AnswerScores()
+    if (bundle / JUDGEMENTS).is_file():
+        for row in json_rows(bundle / JUDGEMENTS):
+            figure = None if row.get("unscored") is True else number(row.get("score"))
+            if figure is not None and not isinstance(row["score"], str) and row.get("prompt_id"):
+                question = "/".join(str(row[name]) for name in ("prompt_id", "variant") if row.get(name))
+                found.add("score", question, figure, answer=str(row.get("repeat", "")))
+    if not found.by_question() and (bundle / SCORES).is_file():
+        return read_table(bundle / SCORES).only("score")
+    return found
 
 
 def _needed(path: Path | None, key: str) -> Path:

@@ -197,7 +197,8 @@ def responses(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def sample_scores(path: Path, metrics: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each answer's own figure, under the name of its scorer's first metric."""
+    """Each answer's own figure, under the name of its scorer's first metric, with its question: a pack's prompt with a
+    variant, else the sample."""
     from inspect_ai.log import read_eval_log
     from inspect_ai.scorer import value_to_float
 
@@ -211,7 +212,11 @@ def sample_scores(path: Path, metrics: list[dict[str, Any]]) -> Iterator[dict[st
                 continue
             value = finite(number(score.value) if isinstance(score.value, str) else float(score.value))
             if value is not None:
-                yield {"score": first[scorer], "id": f"{sample.id}#{sample.epoch}", "value": value}
+                known = sample.metadata or {}
+                packed = "prompt_id" in known and "variant" in known
+                question = f"{known['prompt_id']}/{known['variant']}" if packed else str(sample.id)
+                answer = f"{known.get('repeat', '')}#{sample.epoch}"
+                yield {"score": first[scorer], "question": question, "answer": answer, "value": value}
 
 
 def judge_pack(pack_path: str, scored: Path, judge: str) -> list[dict[str, Any]]:
