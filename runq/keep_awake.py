@@ -153,6 +153,17 @@ def _forget(_: str) -> None:
     return None
 
 
+def held_by(tried: Mapping[str, Way] | None = None) -> tuple[Hold | None, str]:
+    """Take the first hold that works. Returns it, and otherwise why none does."""
+    failures = []
+    for name, way in (ways() if tried is None else tried).items():
+        try:
+            return way(), ""
+        except NotHeldError as error:
+            failures.append(f"{name}: {error}")
+    return None, "; ".join(failures)
+
+
 @contextmanager
 def keeping_awake(recorder: Recorder, tried: Mapping[str, Way] | None = None) -> Iterator[None]:
     """Keep the machine awake until the block ends; where nothing can, warn and go on.
@@ -161,19 +172,13 @@ def keeping_awake(recorder: Recorder, tried: Mapping[str, Way] | None = None) ->
         recorder: where what holds it, or the warning, goes.
         tried: the ways to try, by name; by default those of this system.
     """
-    hold, failures = None, []
-    for name, way in (ways() if tried is None else tried).items():
-        try:
-            hold = way()
-            break
-        except NotHeldError as error:
-            failures.append(f"{name}: {error}")
+    hold, why_not = held_by(tried)
     try:
         if hold is not None:
             recorder.event(NightKeptAwake(how=hold.how))
         else:
             recorder.warn(
-                f"nothing keeps this machine awake ({'; '.join(failures)})",
+                f"nothing keeps this machine awake ({why_not})",
                 "see that it does not fall asleep by itself (`runq doctor` looks); where it never does,"
                 " --no-keep-awake or RUNQ_KEEP_AWAKE=0 spares this warning",
             )

@@ -26,7 +26,7 @@ def command(
     """Look over this machine before a night: what is missing, and what to do about it.
 
     Python, disk, memory, mains power, sleep; servers on their usual ports; the harnesses and the interpreter that has
-    them; the journal. With QUEUE: exactly what this queue file needs. Nothing is started, loaded or changed.
+    them; the journal. With QUEUE: exactly what this queue file needs. No model is loaded, and nothing is changed.
 
     Exit code 1 when a night would fail, 0 when it would not; what is only worth a look does not count.
     """

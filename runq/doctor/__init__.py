@@ -34,7 +34,7 @@ def examine(
 
     if queue is not None:
         sizes_mb: dict[str, float] = {}
-        needed = list(_of_queue(queue, base_dir, plugins, sizes_mb))
+        needed = list(_of_queue(queue, base_dir, plugins, sizes_mb, runs))
         largest = max(sizes_mb.items(), key=lambda one: one[1], default=None)
         yield from machine_findings(runs, largest)
         yield from needed
@@ -46,7 +46,10 @@ def examine(
     yield from journal_findings(runs)
 
 
-def _of_queue(path: Path, base_dir: Path | None, plugins: Plugins, sizes_mb: dict[str, float]) -> Iterator[Finding]:
+def _of_queue(
+    path: Path, base_dir: Path | None, plugins: Plugins, sizes_mb: dict[str, float], runs: Path
+) -> Iterator[Finding]:
+    from runq.doctor.lacking import lacking_findings
     from runq.doctor.queue import queue_findings, refused_findings
     from runq.prepare import prepare
     from runq_schemas.errors import QueueFileError
@@ -68,4 +71,5 @@ def _of_queue(path: Path, base_dir: Path | None, plugins: Plugins, sizes_mb: dic
     wanted |= {step.model.id for entry in queue.entries for step in entry.steps if step.model is not None}
     told: dict[str, float] = {}
     yield from queue_findings(queue, plugins, told)
+    yield from lacking_findings(queue, runs)
     sizes_mb.update({model: mb for model, mb in told.items() if model in wanted})

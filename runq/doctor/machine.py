@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,9 @@ LOGIND_IDLE = (
     "org.freedesktop.login1.Manager",
     "IdleAction",
 )
+OFF = frozenset({"0", "false", "f", "no", "n", "off"})
+"""What click takes for no in a variable of the environment."""
+
 ASK_S = 5.0
 """Seconds a settings program may take."""
 
@@ -70,7 +73,7 @@ def machine_findings(runs: Path, largest: tuple[str, float] | None = None) -> It
     yield disk_finding(runs)
     yield memory_finding(memory.total / MB, memory.available / MB, largest=largest)
     yield power_finding(battery())
-    yield sleep_finding(sys.platform, ask)
+    yield sleep_finding(sys.platform, ask, *would_keep_awake(os.environ))
 
 
 def python_finding(sqlite: str) -> Finding:
@@ -120,14 +123,37 @@ def power_finding(found: Battery | None) -> Finding:
     if found is None:
         return Finding(area="machine", name="power", status="ok", message="no battery, so mains power")
     message = f"battery at {found.percent:.0f} %"
-    if found.power_plugged is False:
+    if found.discharges:
         remedy = "plug the charger in, and leave it in"
         return Finding(area="machine", name="power", status="fail", message=f"{message}, not plugged in", remedy=remedy)
+    if found.low:
+        remedy = "see that the charger is strong enough, and wait until it has charged"
+        return Finding(area="machine", name="power", status="warn", message=f"{message}, plugged in", remedy=remedy)
     return Finding(area="machine", name="power", status="ok", message=f"{message}, plugged in")
 
 
-def sleep_finding(system: str, ask_program: Ask) -> Finding:
-    """Whether the machine would fall asleep by itself while nobody is at it."""
+def would_keep_awake(environ: Mapping[str, str]) -> tuple[str, str]:
+    """What would keep the machine awake for a night, tried and let go at once; else why nothing does."""
+    from runq.keep_awake import held_by
+
+    if environ.get("RUNQ_KEEP_AWAKE", "").lower() in OFF:
+        return "", "RUNQ_KEEP_AWAKE switches it off"
+    hold, why_not = held_by()
+    if hold is None:
+        return "", why_not
+    hold.release()
+    return hold.how, ""
+
+
+def sleep_finding(system: str, ask_program: Ask, how: str = "", why_not: str = "") -> Finding:
+    """Whether the machine would fall asleep by itself while nobody is at it.
+
+    Args:
+        how: what keeps it awake while a night runs; empty where nothing does.
+        why_not: why nothing does.
+    """
+    if how:
+        return Finding(area="machine", name="sleep", status="ok", message=f"a night keeps it awake, by {how}")
     reason = remedy = ""
     if system == "darwin":
         reason, remedy = _mac_sleep(ask_program(["pmset", "-g", "custom"]))
@@ -135,9 +161,11 @@ def sleep_finding(system: str, ask_program: Ask) -> Finding:
         reason, remedy = _gnome_sleep(ask_program)
         if not reason:
             reason, remedy = _logind_sleep(ask_program(LOGIND_IDLE))
+    besides = f"; a night does not keep it awake ({why_not})" if why_not else ""
     if reason:
-        return Finding(area="machine", name="sleep", status="warn", message=reason, remedy=remedy)
-    return Finding(area="machine", name="sleep", status="ok", message="no setting found that lets it fall asleep")
+        return Finding(area="machine", name="sleep", status="warn", message=f"{reason}{besides}", remedy=remedy)
+    message = f"no setting found that lets it fall asleep{besides}"
+    return Finding(area="machine", name="sleep", status="ok", message=message)
 
 
 def _mac_sleep(settings: str | None) -> tuple[str, str]:

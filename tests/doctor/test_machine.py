@@ -59,19 +59,40 @@ def test_a_machine_that_falls_asleep_is_told_how_not_to(
     assert message in found.message and remedy in found.remedy
 
 
+def test_what_a_night_would_keep_awake_by_comes_before_any_setting() -> None:
+    def ask(_: Sequence[str]) -> str | None:
+        return PMSET
+
+    found = machine.sleep_finding("darwin", ask, how="caffeinate")
+    assert (found.status, found.message, found.remedy) == ("ok", "a night keeps it awake, by caffeinate", "")
+    found = machine.sleep_finding("darwin", ask, why_not="wakepy: no")
+    assert found.status == "warn"
+    assert found.message.endswith("without input; a night does not keep it awake (wakepy: no)")
+    found = machine.sleep_finding("linux", lambda _: None, why_not="wakepy: no")
+    assert (found.status, found.message) == (
+        "ok",
+        "no setting found that lets it fall asleep; a night does not keep it awake (wakepy: no)",
+    )
+
+
+def test_keeping_awake_is_not_tried_where_a_night_would_not() -> None:
+    assert machine.would_keep_awake({"RUNQ_KEEP_AWAKE": "No"}) == ("", "RUNQ_KEEP_AWAKE switches it off")
+
+
 @pytest.mark.parametrize(
     ("battery", "status", "message"),
     [
         (None, "ok", "no battery"),
         (Battery(percent=81.4, power_plugged=True), "ok", "battery at 81 %, plugged in"),
         (Battery(percent=100.0, power_plugged=None), "ok", "battery at 100 %"),
+        (Battery(percent=19.9, power_plugged=True), "warn", "battery at 20 %, plugged in"),
         (Battery(percent=81.4, power_plugged=False), "fail", "battery at 81 %, not plugged in"),
     ],
 )
 def test_a_night_on_battery_fails(battery: Battery | None, status: str, message: str) -> None:
     found = machine.power_finding(battery)
     assert found.status == status and message in found.message
-    assert bool(found.remedy) == (status == "fail")
+    assert bool(found.remedy) == (status != "ok")
 
 
 @pytest.mark.parametrize(

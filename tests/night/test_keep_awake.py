@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -113,6 +114,14 @@ def test_it_can_be_switched_off(awake: Any, bus: PowerBus) -> None:
     assert awake.night("--no-keep-awake", env={"DBUS_SYSTEM_BUS_ADDRESS": bus.address}).returncode == 0
     assert awake.runq("rerun", "e0", env={"RUNQ_KEEP_AWAKE": "no"}).returncode == 0
     assert bus.asked == [] and awake.events("warning", "night.kept_awake") == []
+
+
+def test_the_doctor_tries_it_and_lets_go(awake: Any, bus: PowerBus) -> None:
+    ran = awake.runq("doctor", "queue.yaml", "--json", env={"DBUS_SYSTEM_BUS_ADDRESS": bus.address})
+    (sleep,) = [row for row in json.loads(ran.stdout)["findings"] if row["name"] == "sleep"]
+    assert (sleep["status"], sleep["message"]) == ("ok", "a night keeps it awake, by systemd-inhibit")
+    assert len(bus.asked) == 1
+    awake.wait_for(lambda: bus.held() == 0)
 
 
 def test_a_night_that_waits_for_its_start_is_kept_awake(awake: Any, bus: PowerBus) -> None:
