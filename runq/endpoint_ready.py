@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from runq.plugin import ModelSpec, ResetContext, ResetOutcome, StartsServer, Step
+from runq.plugin import ModelSpec, PluginError, ResetContext, ResetOutcome, StartsServer, Step
 from runq.prepared import PreparedEntry
 from runq.settling import Settling, too_little_free
 from runq_schemas.errors import JournalError, RunqError
@@ -114,21 +114,31 @@ class EndpointReady:
         return ResetContext(
             entry=self.prepared.entry,
             supervisor=self.context.servers.for_entry(self.prepared),
-            sleep=self.context.interrupts.sleep,
+            sleep=self._sleep,
             clock=self.context.clock,
             env=self.context.helper_env(self.prepared, self.reset_event),
         )
 
+    def _sleep(self, seconds: float) -> None:
+        from runq.processes import ours
+
+        with ours():
+            self.context.interrupts.sleep(seconds)
+
     def reset(self, before_step: str) -> ResetOutcome:
         """Evict and record what came of it; whatever the backend raises is a failed reset."""
+        from runq.processes import LIMIT_S, foreign
+
         recorder, entry = self.context.recorder, self.prepared.entry.id
         backend, name = self.prepared.reset, self.prepared.spec.reset.name
         self.reset_event = recorder.event(ResetStarted(backend=name, before_step=before_step), entry=entry)
         started = self.context.clock()
         if not isinstance(backend, StartsServer):
             self.context.servers.stop_all()  # of an earlier entry with another backend
+        limit_s = max(LIMIT_S, 4 * float(getattr(backend, "timeout_s", 0)))
         try:
-            outcome = backend.reset(self.reset_context())
+            with foreign(limit_s, lambda: hung("the reset", limit_s)):
+                outcome = backend.reset(self.reset_context())
         except JournalError:
             raise
         except RunqError as error:
@@ -167,8 +177,11 @@ class EndpointReady:
 
     def asked_backend(self, question: Callable[[ResetContext], T]) -> T | None:
         """A backend's answer; ``None`` where it raises: what cannot answer now has not proven anything."""
+        from runq.processes import LIMIT_S, foreign
+
         try:
-            return question(self.reset_context())
+            with foreign(LIMIT_S, lambda: hung("the backend", LIMIT_S)):
+                return question(self.reset_context())
         except JournalError:
             raise
         except (Exception, SystemExit):
@@ -192,11 +205,14 @@ class EndpointReady:
         Raises:
             NotReadyError: it did not start; nothing of it is left.
         """
+        from runq.processes import foreign
+
         backend = self.prepared.reset
         if not isinstance(backend, StartsServer):
             return
         try:
-            backend.start(self.reset_context(), model)
+            with foreign():  # it has its own `start_timeout_s`, and a large model may take its time
+                backend.start(self.reset_context(), model)
         except JournalError:
             raise
         except RunqError as error:
@@ -208,3 +224,8 @@ class EndpointReady:
         except BaseException:
             self.context.servers.stop_all()
             raise
+
+
+def hung(what: str, limit_s: float) -> PluginError:
+    """The error for a plugin that did not come back."""
+    return PluginError(f"{what} did not come back within {limit_s:g} s", remedy="it hangs: look at its plugin")

@@ -165,7 +165,10 @@ class EntrySupervisor:
 
     def start(self, argv: Sequence[str], *, model: str, env: Mapping[str, str] | None = None) -> RunningServer:
         """Spawn a server; see `runq.plugin.Supervisor`."""
-        return self.night.start(self.prepared, tuple(argv), model, env or {})
+        from runq.processes import ours
+
+        with ours():
+            return self.night.start(self.prepared, tuple(argv), model, env or {})
 
     def servers(self) -> Sequence[RunningServer]:
         """The servers started and not yet stopped."""
@@ -173,4 +176,7 @@ class EntrySupervisor:
 
     def stop_all(self) -> Sequence[int]:
         """End every server's whole tree."""
-        return self.night.stop_all()
+        from runq.processes import ours
+
+        with ours():
+            return self.night.stop_all()

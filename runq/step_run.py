@@ -10,6 +10,7 @@ import attrs
 
 from runq import artifacts, logs
 from runq.endpoint_alive import tell_dead, tell_refused
+from runq.endpoint_ready import hung
 from runq.heartbeat import Heart
 from runq.night_disk import MB, NO_SPACE
 from runq.paths import private_folder
@@ -98,13 +99,16 @@ def run_attempt(context: NightContext, prepared: PreparedEntry, attempt: Attempt
     Raises:
         JournalError: the journal cannot be written; the step's processes have been ended.
     """
+    from runq.processes import LIMIT_S, foreign
+
     entry, step = prepared.entry, attempt.step
     log = context.log_path(entry.id, step.name, attempt.number)
     where: dict[str, Any] = {"entry": entry.id, "step": step.name, "attempt": attempt.number}
     private_folder(attempt.bundle)
     private_folder(log.parent)
     before = artifacts.stamps(attempt.bundle, step.artifacts)
-    argv = tuple(str(word) for word in prepared.harness.argv(entry, step, attempt.bundle))
+    with foreign(LIMIT_S, lambda: hung("the harness", LIMIT_S)):
+        argv = tuple(str(word) for word in prepared.harness.argv(entry, step, attempt.bundle))
     context.recorder.event(
         StepStarted(
             argv=argv,
@@ -244,7 +248,14 @@ class _Run:
         ), ended
 
     def _judge(self, end: Exit) -> tuple[StepStatus, Evidence, artifacts.Proof]:
+        from runq.processes import LIMIT_S, Interrupted, foreign
+
         entry, step, bundle = self.prepared.entry, self.attempt.step, self.attempt.bundle
+
+        def check() -> Evidence:
+            with foreign(LIMIT_S, lambda: hung("the harness's check", LIMIT_S)):
+                return self.prepared.harness.check(entry, step, bundle)
+
         try:
             proof = artifacts.prove(bundle, self.before)
             status, evidence = classify(
@@ -252,10 +263,12 @@ class _Run:
                 timeout_s=self.prepared.timeouts_s[step.name],
                 stall_s=self.prepared.stalls_s[step.name],
                 proof=proof,
-                check=lambda: self.prepared.harness.check(entry, step, bundle),
+                check=check,
             )
         except JournalError:
             raise
+        except Interrupted:  # its end has to be told before the night's
+            return "interrupted", _unproven("the night was interrupted while its artifacts were checked"), _NO_PROOF
         except RunqError as error:
             return "failed", _unproven(error.message), _NO_PROOF
         except (Exception, SystemExit) as error:  # a harness is a plugin: what it raises is this step's failure

@@ -44,17 +44,21 @@ READING_LIMIT_S = 0.1
 """How long a probe that hangs is waited for, instead of 2 s."""
 
 
+PLUGIN_LIMIT_S = 0.2
+"""How long a plugin that hangs is waited for, instead of half an hour."""
+
 BEGUN_S = 0.03
 """By then a step has started its interpreter and forked whatever it forks."""
 
 
 def hurry() -> None:
     """Shorten the waits of runq that a campaign would spend its time in."""
-    from runq import bounded_probe, night
+    from runq import bounded_probe, night, processes
     from runq.processes import orphans
 
     for function in (night.run_night, orphans.sweep):
         (function.__kwdefaults__ or {})["grace_s"] = GRACE_S
+    processes.LIMIT_S = PLUGIN_LIMIT_S
     bounded_probe.BoundedProbe.__init__.__defaults__ = (READING_LIMIT_S,)
 
 

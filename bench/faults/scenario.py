@@ -43,6 +43,7 @@ RESETS: Mapping[str, str] = {
     "plugin": "reset: faulty",
     "plugin raises": "reset: {backend: faulty, how: raise}",
     "plugin exits": "reset: {backend: faulty, how: exit}",
+    "plugin hangs": "reset: {backend: faulty, how: hang}",
     "server": "reset: {{backend: server, argv: [{python}, -I, -S, {server}, '{{port}}'], port: {port},"
     " health_interval_s: 0.02, start_timeout_s: 20}}",
     "server fails": "reset: {{backend: server, argv: [{python}, -c, 'exit(3)'], port: {port},"
@@ -78,7 +79,13 @@ class PlannedEntry:
     @property
     def dirty(self) -> bool:
         """Whether it never gets as far as its steps."""
-        fails = self.blind or self.reset in ("command fails", "command hangs", "plugin raises", "plugin exits")
+        fails = self.blind or self.reset in (
+            "command fails",
+            "command hangs",
+            "plugin raises",
+            "plugin exits",
+            "plugin hangs",
+        )
         return self.on_dirty == "skip" and fails
 
     def expected(self) -> dict[str, str]:

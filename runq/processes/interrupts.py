@@ -12,6 +12,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
+from runq.processes.foreign import inside
+
 _LONGEST_POLL_S = 3600.0
 """poll(2) takes milliseconds in a C int; whoever waits longer waits again."""
 
@@ -266,7 +268,10 @@ class Interrupts:
         self._reader = self._writer = None
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
-        self.request(signal.Signals(number).name)
+        name = signal.Signals(number).name
+        self.request(name)
+        if self.kill_now and inside():
+            raise Interrupted(self._requested)
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
         self._hung_up = True

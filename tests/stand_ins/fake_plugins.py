@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +16,8 @@ def fail(how: str) -> None:
     """Raise what an option names."""
     if how == "exit":
         raise SystemExit(7)
+    if how == "hang":
+        time.sleep(600)
     if how == "raise":
         raise ZeroDivisionError("scripted")
     if how == "runq":
