@@ -20,6 +20,11 @@ SWITCHES = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 def run(*, quick: bool) -> list[Table]:
     """Make the page of a night and open it."""
     entries, samples, rounds = (20, 50_000, 1) if quick else (200, 500_000, 5)
+    return [of_night(entries, samples, rounds)]
+
+
+def of_night(entries: int, samples: int, rounds: int) -> Table:
+    """The same of a night of so many entries and readings."""
     table = Table(title=f"The page of a night of {entries} entries and {samples:,} readings of memory")
     with tempfile.TemporaryDirectory(prefix="runq-bench-") as name:
         runs = Path(name) / "runs"
@@ -36,7 +41,7 @@ def run(*, quick: bool) -> list[Table]:
             table.add("opened and painted in Chromium", statistics.median(opened), "s", limit="below 3 s")
         else:
             table.notes.append("Chromium or Playwright is not installed: opening was not measured")
-    return [table]
+    return table
 
 
 def _open(page: Path) -> float | None:

@@ -125,7 +125,7 @@ def _scores(key: str, a: Result, b: Result, lower: Collection[str]) -> Iterator[
     names = [*first, *(name for name in second if name not in first)]
     names += [name for name in a.answers if name in b.answers and name not in names]
     for name in names:
-        less = _lower_is_better(name, lower)
+        less = lower_is_better(name, lower)
         one, other = first.get(name), second.get(name)
         row = Row(
             of=key,
@@ -161,6 +161,7 @@ def _mean(answers: Mapping[str, float] | None) -> float | None:
     return sum(answers.values()) / len(answers) if answers else None
 
 
-def _lower_is_better(name: str, lower: Collection[str]) -> bool:
+def lower_is_better(name: str, lower: Collection[str] = ()) -> bool:
+    """Whether less of a score is better: one of `LOWER_IS_BETTER`, or of those named."""
     metric = name.rpartition("/")[2].partition(",")[0]
     return name in lower or metric in lower or metric in LOWER_IS_BETTER

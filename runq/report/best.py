@@ -1,4 +1,4 @@
-"""Which entry reached the highest score, where several can be compared: the same score of the same step and pack."""
+"""Which entry has the best score, where several can be compared: the same score of the same step and pack."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 
 import attrs
 
+from runq.comparing.comparison import lower_is_better
 from runq.scores import first_metrics
 
 Entry = Mapping[str, Any]
 
 
 @attrs.frozen(kw_only=True)
-class Highest:
-    """The highest of one score. Whether high is good is for the reader to know: a harness does not tell.
+class Best:
+    """The best of one score: the highest, or the lowest of a score that is known to be better when it is low.
 
     Args:
         pack: of the entries compared; ``None`` where they have none.
@@ -22,6 +23,7 @@ class Highest:
         name: the score.
         entries: those that reached it, more than one where they are equal; each with its metric.
         among: how many entries were compared.
+        lowest: whether the lowest is best.
     """
 
     pack: str | None
@@ -29,6 +31,7 @@ class Highest:
     name: str
     entries: tuple[tuple[Entry, Mapping[str, Any]], ...]
     among: int
+    lowest: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -54,14 +57,16 @@ def comparable(entries: Sequence[Entry]) -> list[Comparable]:
     ]
 
 
-def highest(entries: Sequence[Entry]) -> list[Highest]:
-    """The highest of each step's first score, pack by pack, where at least two entries have it."""
+def best(entries: Sequence[Entry]) -> list[Best]:
+    """The best of each step's first score, pack by pack, where at least two entries have it."""
     found = []
     for group in comparable(entries):
-        top = max(metric["value"] for _, metric in group.members)
+        lowest = lower_is_better(group.name)
+        top = (min if lowest else max)(metric["value"] for _, metric in group.members)
         winners = tuple((entry, metric) for entry, metric in group.members if metric["value"] == top)
+        among = len(group.members)
         found.append(
-            Highest(pack=group.pack, step=group.step, name=group.name, entries=winners, among=len(group.members))
+            Best(pack=group.pack, step=group.step, name=group.name, entries=winners, among=among, lowest=lowest)
         )
     return found
 

@@ -12,10 +12,12 @@ import attrs
 from runq.replay import chosen_night
 from runq.report import bands
 from runq.report.bands import Band, Stretch
+from runq.report.since import since
 from runq.status import status_of
 from runq_journal.reader import JournalReader
 
 if TYPE_CHECKING:
+    from runq.comparing.comparison import Comparison
     from runq_journal.stored import Sample
     from runq_journal.view_rows import Row
 
@@ -41,6 +43,7 @@ class Gathered:
         stretches: from each start or resume to its end.
         curve: memory readings, thinned; in the order of time.
         piece_s: of how many seconds each the curve shows the lowest and the highest reading.
+        earlier: how it compares with the night before of the same queue file; ``None`` where there is none.
         offset: how far the night's own clock was ahead of UTC when it began.
         made_at: when this was read, UTC.
     """
@@ -54,6 +57,7 @@ class Gathered:
     stretches: list[Stretch]
     curve: list[Sample]
     piece_s: float
+    earlier: Comparison | None
     offset: timedelta
     made_at: datetime
 
@@ -92,6 +96,7 @@ def gather(journal: Path, night: str | None) -> Gathered:
             stretches=stretches,
             curve=reader.thinned_samples(wanted, piece_s),
             piece_s=piece_s,
+            earlier=since(reader, wanted),
             offset=_offset(reader, wanted),
             made_at=datetime.now(UTC),
         )

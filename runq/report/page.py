@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from runq.logs import one_line
-from runq.report import table, words
-from runq.report.best import Highest, highest, worked_s
+from runq.report import since, table, words
+from runq.report.best import Best, best, worked_s
 from runq.report.failing import failed_entries
 from runq.report.figures import Heading, missing
 from runq.report.gathered import Gathered
@@ -42,30 +42,32 @@ def to_html(found: Gathered) -> str:
         lstrip_blocks=True,
     )
     templates.filters |= words.filters(found.offset, Path(plan["base_dir"]))
-    failures, best = failed_entries(found), highest(found.entries)
+    failures, leading = failed_entries(found), best(found.entries)
     figures = [section for section in (memory(found), time(found), quality(found)) if section is not None]
     css = files("runq.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     context: dict[str, Any] = {
         "data": data,
         "headline": headline(data),
         "tone_of_night": tone(data),
-        "points": points(found, failures, best),
+        "points": points(found, failures, leading),
         "columns": table.columns(found.entries),
         "unproven": table.any_unproven(found.entries),
         "words": table,
         "csv": base64.b64encode(table.to_csv(data).encode()).decode(),
         "markdown": base64.b64encode(table.to_markdown(data).encode()).decode(),
+        "since": since.table(found.earlier) if found.earlier is not None else None,
+        "compare_with": found.earlier.a.name if found.earlier is not None else "",
         "failures": failures,
         "failed_ids": {card.entry["id"] for card in failures},
         "best_headings": [
             Heading("score"),
-            Heading("highest"),
+            Heading("best"),
             Heading("value", True),
             Heading("time", True),
             Heading("model delta MB", True),
             Heading("among", True),
         ],
-        "best": [row for one in best for row in _best(one)],
+        "best": [row for one in leading for row in _best(one)],
         "left_headings": [Heading("entry"), Heading("model"), Heading("step"), Heading("usually"), Heading("why")],
         "left": _left(data),
         "score_headings": [
@@ -95,7 +97,8 @@ def _sections(context: dict[str, Any]) -> list[tuple[str, str]]:
     """What the page can jump to: id and title."""
     data = context["data"]
     found = [("entries", "Entries")]
-    found += [("best", "Highest scores")] if context["best"] else []
+    found += [("best", "Best scores")] if context["best"] else []
+    found += [("since", "Since the night before")] if context["since"] else []
     found += [("failures", "Failures")] if context["failures"] else []
     goes_on = data["resume"] and data["state"] not in ("running", "paused", "frozen")
     found += [("left", "What is left")] if goes_on or data["left"] else []
@@ -105,7 +108,7 @@ def _sections(context: dict[str, Any]) -> list[tuple[str, str]]:
     return [*found, ("machine", "Machine and queue")]
 
 
-def _best(one: Highest) -> list[list[Cell]]:
+def _best(one: Best) -> list[list[Cell]]:
     rows = []
     for entry, metric in one.entries:
         seconds, delta = worked_s(entry), entry["model_delta_mb"]

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runq.report import words
-from runq.report.best import Highest, worked_s
+from runq.report.best import Best, worked_s
 from runq.report.failing import FailedEntry
 from runq.report.gathered import Gathered
+from runq.report.since import changed, in_words
 from runq.report.table import UNPROVEN
 from runq.scores import score_text
 from runq.summary_left import left_in_short
 from runq.text import duration
 
+if TYPE_CHECKING:
+    from runq.comparing.comparison import Comparison
+
 NAMED = 3
 """So many failures are named at the top; the others are a link away."""
 
 
-def points(found: Gathered, failures: list[FailedEntry], best: list[Highest]) -> list[str]:
+def points(found: Gathered, failures: list[FailedEntry], best: list[Best]) -> list[str]:
     """What one wants to know first, a sentence each."""
     data = found.data
     told = [_when(found)]
     failed = [card.entry for card in failures if not card.mended]
     if failed:
         named = "; ".join(
-            f"{_named(entry)}: {words.quoted(entry['reason'] or entry['error'])}" for entry in failed[:NAMED]
+            f"{_named(entry)}: {words.quoted(entry['reason'] or entry['error'] or entry['status'])}"
+            for entry in failed[:NAMED]
         )
         told.append(f"Not complete: {named}" + (f"; and {len(failed) - NAMED} more." if len(failed) > NAMED else "."))
     if best:
         told.append(_best_in_words(best[0]))
+    if found.earlier is not None:
+        told.append(_since(found.earlier))
     unproven = [entry for entry in data["entries"] if entry["baseline_mb"] is not None and not entry["baseline_proven"]]
     if unproven:
         named = ", ".join(f"e{entry['id']}" for entry in unproven[:10]) + (", …" if len(unproven) > 10 else "")
@@ -57,16 +64,24 @@ def _when(found: Gathered) -> str:
     )
 
 
-def _best_in_words(one: Highest) -> str:
+def _since(comparison: Comparison) -> str:
+    rows = changed(comparison)
+    if not rows:
+        return f"Since night {comparison.a.name} no entry ended otherwise and no score differs beyond chance."
+    named = "; ".join(in_words(row) for row in rows[:NAMED])
+    more = f"; and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return f"Since night {comparison.a.name}: {named}{more}."
+
+
+def _best_in_words(one: Best) -> str:
     (entry, metric), *others = one.entries
+    extreme = "Lowest" if one.lowest else "Highest"
     on = f" on {words.quoted(one.pack)}" if one.pack else ""
     if others:
         reached = f"{len(one.entries)} of {one.among} entries with {score_text(metric['value'])}"
-        return f"Highest `{words.quoted(one.name)}`{on}: {reached}."
+        return f"{extreme} `{words.quoted(one.name)}`{on}: {reached}."
     delta = entry["model_delta_mb"]
     proven = "" if entry["baseline_proven"] else f" ({UNPROVEN})"
     cost = [f"in {duration(worked_s(entry))}"] + ([] if delta is None else [f"with {delta:,.0f} MB{proven}"])
-    return (
-        f"Highest `{words.quoted(one.name)}`{on}: {words.quoted(entry['model_id'])} with {score_text(metric['value'])},"
-        f" {' '.join(cost)}, of {one.among} entries."
-    )
+    figure = f"{words.quoted(entry['model_id'])} with {score_text(metric['value'])}"
+    return f"{extreme} `{words.quoted(one.name)}`{on}: {figure}, {' '.join(cost)}, of {one.among} entries."

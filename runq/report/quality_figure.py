@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runq.comparing.comparison import lower_is_better
 from runq.logs import one_line
 from runq.report.best import Comparable, comparable, worked_s
 from runq.report.figures import Heading, Key, Picture, Section, Table
@@ -45,14 +46,15 @@ def _picture(number: int, group: Comparable) -> Picture:
         shown = [{**row, "name": row["name"].partition(" ")[0]} for row in rows] if size.narrow else rows
         return charts.quality(shown, size, score=one_line(group.name), unit=unit)
 
-    best, metric = max(group.members, key=lambda member: member[1]["value"])
+    extreme = min if lower_is_better(group.name) else max
+    best, metric = extreme(group.members, key=lambda member: member[1]["value"])
     unproven = [row for row in rows if row["mb"] is not None and not row["proven"]]
     on = f", {one_line(group.pack)}" if group.pack else ""
     return Picture(
         id=f"quality-{number}",
         heading=f"{one_line(group.name)} of {group.step}{on}",
         label=f"{one_line(group.name)} of {group.step}{on}: against memory and time",
-        text=f"{len(rows)} entries; the highest is e{best['id']} {one_line(best['model_id'])} with"
+        text=f"{len(rows)} entries; the best is e{best['id']} {one_line(best['model_id'])} with"
         f" {score_text(metric['value'])}. The table below the picture has the figures.",
         legend=[Key("var(--step-0)", "ring", f"its baseline is {UNPROVEN}")] if unproven else [],
         draw=draw,

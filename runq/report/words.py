@@ -15,8 +15,8 @@ from runq.paths import shown
 from runq.text import clean_lines, duration
 
 _TONES = {
-    "good": "ok complete verified settled finished proven",
-    "bad": "failed timeout stalled died dirty",
+    "good": "ok complete verified settled finished proven better",
+    "bad": "failed timeout stalled died dirty worse",
     "odd": "interrupted unverified skipped gave_up paused frozen",
     "busy": "running",
 }
@@ -92,7 +92,7 @@ def filters(offset: timedelta, base: Path) -> dict[str, Callable[..., Any]]:
     return {
         "clock": lambda at: f"{local(at, offset):%H:%M:%S}",
         "duration": duration,
-        "line": one_line,
+        "line": lambda text: one_line(text or ""),
         "lines": clean_lines,
         "moment": lambda at: f"{day(local(at, offset))} {zone(offset)}",
         "place": lambda path: one_line(shown(path, base)),

@@ -91,3 +91,12 @@ def test_a_journal_of_the_bench_holds(tmp_path: Path) -> None:
     argv = [str(PROGRAM), "replay", "--verify", "--runs", str(tmp_path / "runs")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert "964 events" in done.stdout + done.stderr
+
+
+def test_the_page_of_a_night_is_made_and_opened() -> None:
+    from bench import report
+
+    table = report.of_night(4, 200, 1)
+    assert [row.unit for row in table.rows][:2] == ["s", "MB"]
+    assert 0.02 < table.rows[1].figure < 5
+    assert len(table.rows) == 3 or "not installed" in table.notes[0]

@@ -119,7 +119,7 @@ def test_a_screen_reader_gets_headings_tables_and_pictures_in_words(show: Callab
     names = [heading.inner_text() for heading in page.get_by_role("heading", level=2).all()]
     assert names == [
         "Entries",
-        "Highest scores",
+        "Best scores",
         "Failures",
         "What is left",
         "Memory through the night",

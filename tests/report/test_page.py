@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runq.report.best import comparable, highest, worked_s
+from runq.report.best import best, comparable, worked_s
 from runq.report.failing import failed_entries
 from runq.report.gathered import gather
 from runq.report.page import to_html
@@ -41,8 +41,8 @@ def test_what_stands_at_the_top(told: Any) -> None:
     told.say(ev.EntryFinished(status="incomplete"), 2)
     told.say(ev.NightFinished(total=4, complete=2))
     found = gather(told.path, None)
-    best = highest(found.entries)
-    assert points(found, failed_entries(found), best) == [
+    leading = best(found.entries)
+    assert points(found, failed_entries(found), leading) == [
         "1 October 2026, 22:00 to 22:00 (UTC+2), 16 s of work, on box.",
         "Not complete: e2 phi: it exited with '1'.",
         "Highest `accuracy` on packs/office.yaml: qwen with 0.75, in 1:31 min with 16,000 MB (not proven),"
@@ -62,11 +62,11 @@ def test_who_is_best_is_said_only_where_scores_can_be_compared(told: Any) -> Non
     entries = gather(told.path, None).entries
     (group,) = comparable(entries)
     assert (group.pack, group.step, group.name, len(group.members)) == ("packs/office.yaml", "eval", "accuracy", 3)
-    (top,) = highest(entries)
+    (top,) = best(entries)
     assert [entry["model_id"] for entry, _ in top.entries] == ["qwen", "phi"]
     assert worked_s(entries[0]) == 91.0  # 61 s and 30 s
     changed = [{**entry, "pack": str(number)} for number, entry in enumerate(entries)]
-    assert comparable(changed) == highest(changed) == []
+    assert comparable(changed) == best(changed) == []
 
 
 def test_no_text_from_outside_does_anything(told: Any) -> None:
@@ -131,3 +131,57 @@ def test_a_night_that_runs_tells_how_far_it_is(told: Any) -> None:
 def test_a_night_that_has_just_begun_has_a_page(told: Any) -> None:
     told.plan("gemma")
     assert "0 of 1 entry complete, 1 not run" in text_of(to_html(gather(told.path, None)))
+
+
+def test_of_perplexity_the_lowest_is_best(told: Any) -> None:
+    told.plan("gemma", "qwen")
+    for entry, value in enumerate((12.5, 9.25)):
+        told.started(entry, "eval")
+        told.finished(entry, "eval", metrics=(ev.Metric(name="wikitext/word_perplexity,none", value=value),))
+    found = gather(told.path, None)
+    (one,) = best(found.entries)
+    assert [entry["model_id"] for entry, _ in one.entries] == ["qwen"]
+    assert "Lowest `wikitext/word_perplexity,none` on packs/office.yaml: qwen with 9.25" in " ".join(
+        points(found, [], [one])
+    )
+
+
+def another_night(told: Any, value: float, stderr: float, *, second: str = "ok") -> None:
+    told.plan("gemma", "qwen")
+    told.started(0, "eval")
+    told.finished(0, "eval", metrics=(ev.Metric(name="accuracy", value=value, stderr=stderr, n=100),))
+    told.started(0, "judge")
+    told.finished(0, "judge")
+    told.started(1, "eval")
+    told.finished(1, "eval", second)
+    told.started(1, "judge")
+    told.finished(1, "judge")
+    told.say(ev.NightFinished(total=2, complete=2))
+
+
+def test_what_changed_since_the_night_before(told: Any) -> None:
+    another_night(told, 0.9, 0.03)
+    told.night = "2026-10-02_220000"
+    another_night(told, 0.5, 0.05, second="failed")  # 0.4 apart: 6.860 standard errors, p = 6.9e-12
+    found = gather(told.path, None)
+    assert found.earlier is not None and found.earlier.a.name == "2026-10-01_220000"
+    told_at_the_top = points(found, [], [])
+    gemma, qwen = (f"{model} · packs/office.yaml · config.yaml" for model in ("gemma", "qwen"))
+    assert told_at_the_top[1] == (
+        f"Since night 2026-10-01_220000: accuracy of {gemma} is 0.5, was 0.9; {qwen} is failed, was complete."
+    )
+    text = text_of(to_html(found))
+    assert f"{gemma} accuracy 0.9 0.5 worse beyond chance, p = 6.9e-12" in text
+    assert f"{qwen} result complete failed" in text
+    assert "runq compare 2026-10-01_220000 2026-10-02_220000" in text
+
+
+def test_nothing_changed_since_the_night_before(told: Any) -> None:
+    another_night(told, 0.9, 0.03)
+    told.night = "2026-10-02_220000"
+    another_night(told, 0.88, 0.03)  # less than one standard error apart
+    found = gather(told.path, None)
+    assert "no score differs beyond chance" in points(found, [], [])[1]
+    first = gather(told.path, "2026-10-01_220000")
+    assert first.earlier is None
+    assert "Since the night before" not in to_html(first)
