@@ -11,8 +11,8 @@ from runq.commands.arguments import journal_of, json_option, runs_option
 
 
 @click.command("compare")
-@click.argument("a", shell_complete=completion.nights)
-@click.argument("b", shell_complete=completion.nights)
+@click.argument("a", required=False, shell_complete=completion.nights)
+@click.argument("b", required=False, shell_complete=completion.nights)
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -31,27 +31,35 @@ from runq.commands.arguments import journal_of, json_option, runs_option
 @runs_option
 @json_option
 def command(
-    a: str, b: str, alpha: float, lower: tuple[str, ...], fail_on_regression: bool, runs: Path | None, as_json: bool
+    a: str | None,
+    b: str | None,
+    alpha: float,
+    lower: tuple[str, ...],
+    fail_on_regression: bool,
+    runs: Path | None,
+    as_json: bool,
 ) -> int:
     """Compare two nights, or two models: scores, durations and memory side by side.
 
-    A and B are nights (id or folder) or models (id; the latest result of each pack counts). Entries are compared that
-    both have: of nights the same model with the same pack and configuration, of models the same pack.
+    A and B are nights (id or folder) or models (id; the latest result of each pack counts). Without B, the night A is
+    compared with the one before it of the same queue; without both, the latest night is. Entries are compared that both
+    have: of nights the same model with the same pack and configuration, of models the same pack.
 
     Whether a score's difference is beyond chance is told by the single answers where the harness keeps them (an exact
     sign test over the questions both answered: McNemar's test for right and wrong), else by the scores' standard
-    errors. All scores are judged together (Holm), so that many of them make no false alarm. A regression is a score
-    that is worse beyond chance, or an entry that was complete and is not. Durations and memory are only shown.
+    errors, else by how many answers a score between 0 and 1 is over. All scores are judged together (Holm), so that
+    many of them make no false alarm. A regression is a score that is worse beyond chance, or an entry that was complete
+    and is not. Durations and memory are only shown.
     """
     from runq.comparing.comparison import compare
-    from runq.comparing.sides import side_of
+    from runq.comparing.sides import side_of, two_words
     from runq.discovery import Plugins
     from runq_journal.reader import JournalReader
     from runq_schemas.errors import UsageError
 
     plugins = Plugins()
     with JournalReader.open(journal_of(runs)) as reader:
-        sides = [side_of(reader, word, plugins) for word in (a, b)]
+        sides = [side_of(reader, word, plugins) for word in two_words(reader, a, b)]
     if sides[0].kind != sides[1].kind:
         raise UsageError(
             f"{sides[0].name} is a {sides[0].kind} and {sides[1].name} a {sides[1].kind}",

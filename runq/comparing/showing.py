@@ -24,6 +24,7 @@ def to_data(found: Comparison) -> dict[str, Any]:
         "regressions": sum(row.verdict == "worse" for row in found.rows),
         "only_a": list(found.only_a),
         "only_b": list(found.only_b),
+        "notes": [attrs.asdict(note) for note in found.notes],
     }
 
 
@@ -43,12 +44,20 @@ def show(found: Comparison) -> None:
         table.add_column("change", justify="right")
         table.add_column("beyond chance")
         for row in (row for row in found.rows if row.of == key):
-            cells = [f"{row.name}", _figure(row, row.a), _figure(row, row.b), _change(row), _chance(row)]
+            cells = [
+                row.name,
+                _figure(row, row.a, proven=row.a_proven),
+                _figure(row, row.b, proven=row.b_proven),
+                _change(row),
+                _chance(row),
+            ]
             style = {"worse": "red", "better": "green"}.get(row.verdict, "")
             table.add_row(*[Text(one_line(cell)) for cell in cells], style=style)
         console.print(table)
-    if any(row.what == "memory" and not row.proven for row in found.rows):
-        console.print("* the baseline is not proven", highlight=False)
+    for note in found.notes:
+        console.print(Text(one_line(f"note: {note.of}: {note.text}")), soft_wrap=True)
+    if any(row.what == "memory" and not (row.a_proven and row.b_proven) for row in found.rows):
+        console.print("* the baseline is not proven: the figure may hold what an earlier model left", highlight=False)
     for side, only in ((found.a, found.only_a), (found.b, found.only_b)):
         if only:
             console.print(Text(f"only in {side.name}: {one_line('; '.join(only))}"), soft_wrap=True)
@@ -60,7 +69,7 @@ def show(found: Comparison) -> None:
     console.print(Text(closing), soft_wrap=True)
 
 
-def _figure(row: Row, value: float | str | None) -> str:
+def _figure(row: Row, value: float | str | None, *, proven: bool) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -68,7 +77,7 @@ def _figure(row: Row, value: float | str | None) -> str:
     if row.what == "seconds":
         return f"{value:.1f} s"
     if row.what == "memory":
-        return f"{value:.0f} MB" + ("" if row.proven else "*")
+        return f"{value:.0f} MB" + ("" if proven else "*")
     return f"{value:.4g}"
 
 
@@ -93,4 +102,6 @@ def _chance(row: Row) -> str:
     how = f"p = {row.p:.2g}"
     if row.pairs is not None:
         how += f", {row.better} better and {row.worse} worse of {row.pairs}"
+    elif row.low is not None and row.high is not None:
+        how += f", {row.low:+.3g} to {row.high:+.3g}"
     return f"{row.verdict}, {how}" if row.verdict else f"no, {how}"

@@ -11,6 +11,7 @@ import attrs
 
 from runq.discovery import Plugins
 from runq.plugin import TellsAnswers
+from runq.replay import chosen_night
 from runq_schemas.errors import PluginError, UsageError
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ class Result:
         night: where it is from.
         entry: the summary's entry.
         answers: the single answers' figures, where its harness can read them.
+        parts: by step, what its result depends on (`runq.identity.step_parts`).
     """
 
     night: str
     entry: Mapping[str, Any]
     answers: Answers
+    parts: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +70,29 @@ def side_of(reader: JournalReader, word: str, plugins: Plugins) -> Side:
     return Side(name=word, kind="model", results=by_pack)
 
 
+def two_words(reader: JournalReader, a: str | None, b: str | None) -> tuple[str, str]:
+    """What is compared: what was asked for, else a night (by default the latest) with the one before it of its queue.
+
+    Raises:
+        UsageError: there is no night before it, or the one word is a model's.
+    """
+    if a is not None and b is not None:
+        return a, b
+    nights = reader.nights()  # the newest first
+    latest = chosen_night(reader, None)
+    now = latest if a is None else _night_of(reader, a)
+    if now is None:
+        raise UsageError(f"{a!r} is no night of this journal", remedy="give two nights or two models, or one night")
+    at = next(place for place, row in enumerate(nights) if row["night"] == now)
+    before = next((row["night"] for row in nights[at + 1 :] if row["queue_path"] == nights[at]["queue_path"]), None)
+    if before is None:
+        raise UsageError(
+            f"{now} is the first night of its queue, {nights[at]['queue_path']}",
+            remedy="name what to compare it with: `runq compare A B`; `runq nights` lists the nights",
+        )
+    return before, now
+
+
 def _night_of(reader: JournalReader, word: str) -> str | None:
     known = reader.night_ids()
     name = Path(word).name.removesuffix("_queue")
@@ -81,8 +107,16 @@ def _results(reader: JournalReader, night: str, plugins: Plugins, model: str | N
         return []
     harnesses = {entry["id"]: entry["settings"].get("harness", {}).get("name") for entry in plan["entries"]}
     base = Path(plan["base_dir"])
+    parts: dict[int, dict[str, Any]] = {}
+    for row in reader.step_evidence(night):
+        parts.setdefault(row["entry"], {})[row["step"]] = row["identity_parts"]
     return [
-        Result(night=night, entry=entry, answers=_answers(plugins, harnesses.get(entry["id"]), entry, base))
+        Result(
+            night=night,
+            entry=entry,
+            answers=_answers(plugins, harnesses.get(entry["id"]), entry, base),
+            parts=parts.get(entry["id"], {}),
+        )
         for entry in build(reader, night)["entries"]
         if model in (None, entry["model_id"])
     ]

@@ -85,11 +85,33 @@ def test_without_answers_the_standard_errors_decide(workshop: Any) -> None:
     assert code == 1
     scores = [row for row in data["rows"] if row["what"] == "score"]
     assert [(row["name"], row["verdict"], row["test"]) for row in scores] == [
-        ("sums/acc", "worse", "normal"), ("words/acc", "", "normal"), ("maps/acc", "", "normal")
+        ("sums/acc", "worse", "stderr"), ("words/acc", "", "stderr"), ("maps/acc", "", "stderr")
     ]  # fmt: skip
     for row in scores:
         z = (row["a"] - row["b"]) / (2 * 0.03**2) ** 0.5
         assert row["p"] == pytest.approx(2 * stats.norm.sf(abs(z)))
+        low, high = stats.norm.interval(0.95, loc=row["b"] - row["a"], scale=(2 * 0.03**2) ** 0.5)
+        assert (row["low"], row["high"]) == pytest.approx((low, high))
+
+
+def test_without_standard_errors_the_numbers_decide(workshop: Any) -> None:
+    """100 answers each, right or wrong: what chi-squared says of the two shares."""
+    harness = "{ harness: scored, keeps: false }"
+    first = night(workshop, seed=1, models="a", harness=harness)
+    second = night(workshop, seed=2, models="a", harness=harness, drops={"model-a": {"sums/acc": 40}})
+    code, data = compared(workshop, first, second, "--fail-on-regression")
+    assert code == 1
+    scores = [row for row in data["rows"] if row["what"] == "score"]
+    assert [(row["name"], row["verdict"], row["test"]) for row in scores] == [
+        ("sums/acc", "worse", "number"), ("words/acc", "", "number"), ("maps/acc", "", "number")
+    ]  # fmt: skip
+    for row in scores:
+        right = [round(row[side] * 100) for side in ("a", "b")]
+        table = [[count, 100 - count] for count in right]
+        assert row["p"] == pytest.approx(stats.chi2_contingency(table, correction=False).pvalue)
+        assert row["low"] < row["difference"] < row["high"]
+    shown = workshop.runq("compare", first, second).stdout
+    assert f"{scores[0]['low']:+.3g} to" in shown.replace("\n", " ")
 
 
 def test_two_models_by_their_latest_results(workshop: Any) -> None:
@@ -130,3 +152,85 @@ def test_what_cannot_be_compared_is_said(workshop: Any, words: list[str], messag
     ran = workshop.runq("compare", *[only if word == "NIGHT" else word for word in words])
     assert ran.returncode == 2
     assert message in ran.stderr
+
+
+TABLE = """
+import json, os, sys
+from pathlib import Path
+pack, bundle = Path(sys.argv[1]), Path(sys.argv[2])
+wrong = json.loads(os.environ["WRONG"])
+rows = ["prompt_id,repeat,passed,mark"]
+for number in range(40):
+    for repeat in (1, 2, 3):
+        right = number not in wrong
+        rows.append(f"q{number},{repeat},{str(right).lower()},{5 if right else 4}")
+(bundle / "scores.csv").write_text("\\n".join(rows) + "\\n")
+"""
+
+
+def test_repeats_are_no_further_evidence(workshop: Any) -> None:
+    """5 of 40 questions get worse, each asked 3 times: p is 2 * 0.5**5 = 0.0625, and not 2 * 0.5**15 = 0.00006."""
+    workshop.write("table.py", TABLE)
+    workshop.write("office.yaml", "id: office\n")
+    settle = "{ timeout_s: 2, plateau_polls: 1, poll_interval_s: 0.02, epsilon_mb: 100000 }"
+    step = "{ argv: ['{python}', table.py, '{pack}', '{bundle}'], artifacts: [scores.csv] }"
+    workshop.write(
+        "queue.yaml",
+        f"defaults:\n  reset: none\n  settle: {settle}\n  harness:\n    harness: command\n    steps:\n"
+        f"      eval: {step}\nentries:\n  - {{ model: m, pack: office.yaml }}\n",
+    )
+    assert workshop.night(env={"WRONG": "[]"}).returncode == 0
+    assert workshop.night(env={"WRONG": "[1, 2, 3, 4, 5]"}).returncode == 0
+    code, data = compared(workshop, "--fail-on-regression")
+    scores = {row["name"]: row for row in data["rows"] if row["what"] == "score"}
+    assert code == 0
+    assert {name: (row["a"], row["b"]) for name, row in scores.items()} == {
+        "passed": (1.0, 0.875),
+        "mark": (5.0, 4.875),
+    }
+    assert [(row["pairs"], row["better"], row["worse"], row["p"]) for row in scores.values()] == [
+        (40, 0, 5, 0.0625)
+    ] * 2
+    assert data["notes"] == []
+
+
+def test_without_names_the_latest_night_and_the_one_before_of_its_queue(workshop: Any) -> None:
+    first = night(workshop, seed=1, models="a")
+    refused = workshop.runq("compare")
+    assert refused.returncode == 2 and "is the first night of its queue" in refused.stderr
+    second = night(workshop, seed=2, models="a")
+    other = workshop.write("other.yaml", (workshop.folder / "queue.yaml").read_text())
+    assert workshop.runq("night", other.name, env={"DROPS": "{}", "SEED": "3"}).returncode == 0
+    third = night(workshop, seed=4, models="a")
+    sides = [compared(workshop, *words)[1] for words in ((), (second,), (third, first))]
+    assert [(data["a"], data["b"]) for data in sides] == [(second, third), (first, second), (third, first)]
+    refused = workshop.runq("compare", "model-a")
+    assert refused.returncode == 2 and "give two nights or two models" in refused.stderr
+
+
+def test_that_something_else_was_asked_is_noted(workshop: Any) -> None:
+    settle = "{ timeout_s: 2, plateau_polls: 1, poll_interval_s: 0.02, epsilon_mb: 100000 }"
+    workshop.write("config.yaml", "endpoint: { base_url: 'http://127.0.0.1:1/v1' }\n")
+    workshop.write("packs/office.yaml", "id: office\n")
+    entry = "{ model: m, config: config.yaml, pack: packs/office.yaml }"
+    workshop.write("queue.yaml", f"defaults: {{ reset: none, settle: {settle} }}\nentries:\n  - {entry}\n")
+    assert workshop.night().returncode == 0
+    workshop.write("packs/office.yaml", "id: office\ntitle: other questions\n")
+    assert workshop.night().returncode == 0
+    _, data = compared(workshop)
+    of = "m · packs/office.yaml · config.yaml"
+    assert data["notes"] == [{"of": of, "text": "eval was not the same: office.yaml changed"}]
+    assert f"note: {of}: eval was not the same: office.yaml changed" in workshop.runq("compare").stdout
+
+
+def test_a_memory_figure_without_a_proven_baseline_is_marked_on_its_side(workshop: Any) -> None:
+    """With `reset: none` nothing proves a baseline."""
+    first = night(workshop, seed=1, models="a")
+    second = night(workshop, seed=2, models="a")
+    _, data = compared(workshop, first, second)
+    (memory,) = [row for row in data["rows"] if row["what"] == "memory"]
+    entries = [workshop.summary(name)["entries"][0] for name in (first, second)]
+    assert (memory["a"], memory["b"]) == tuple(entry["model_delta_mb"] for entry in entries)
+    assert (memory["a_proven"], memory["b_proven"]) == (False, False)
+    shown = workshop.runq("compare", first, second).stdout
+    assert shown.count(" MB*") == 2 and "* the baseline is not proven" in shown
