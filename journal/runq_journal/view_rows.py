@@ -27,6 +27,7 @@ ORDERS = {
     "planned_entry": 'night, "index"',
     "planned_step": 'night, "index", position',
     "server": "started_event",
+    "span": "event",
     "step_evidence": "night, entry, started_event",
     "step_metric": 'night, "index", step_position, position',
     "step_result": 'night, "index", position',

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from runq_journal import Journal, JournalReader
+from runq_journal import Journal, JournalReader, Sample
 from runq_schemas import events as ev
 
 BASE = "/home/nora/runs"
@@ -276,6 +276,41 @@ def test_failures_and_warnings(reader: JournalReader, golden: ModuleType) -> Non
     names = ("night", "entry", "step", "message", "remedy", "event")
     assert columns(reader.warnings(), *names) == [
         (golden.COMPLETE, None, None, "The machine runs on battery", "Plug it in.", 2)
+    ]
+
+
+def test_spans(reader: JournalReader, golden: ModuleType) -> None:
+    names = ("entry", "what", "step", "attempt", "status", "began_at", "ended_at", "seconds", "event")
+    day = "2026-09-01T"
+    assert columns(reader.view("span", golden.COMPLETE), *names)[:4] == [
+        (
+            0,
+            "reset",
+            "eval",
+            None,
+            "unverified",
+            f"{day}20:00:00.000000Z",
+            f"{day}20:00:01.000000Z",
+            1.0,
+            4,
+        ),
+        (0, "settle", None, None, "settled", f"{day}20:00:01.000000Z", f"{day}20:00:05.000000Z", 4.0, 6),
+        (0, "step", "eval", 1, "ok", f"{day}20:00:05.000000Z", f"{day}21:00:05.040000Z", 3600.04, 8),
+        (0, "step", "judge", 1, "ok", f"{day}21:00:05.040000Z", f"{day}21:30:05.040000Z", 1800.0, 11),
+    ]
+    assert columns(reader.view("span", golden.RESUMED), "entry", "what", "step", "attempt", "status", "seconds") == [
+        (0, "reset", "eval", None, "verified", 1.0),
+        (0, "settle", None, None, "settled", 4.0),
+        (0, "step", "eval", 1, "ok", 3000.0),
+        # Its runner died right after it began, and was followed in the morning: nobody knows of any later sign of life.
+        (0, "step", "judge", 1, "interrupted", 0.0),
+        (0, "step", "judge", 2, "ok", 1500.0),
+        (2, "reset", "eval", None, "verified", 1.0),
+        (2, "settle", None, None, "settled", 4.0),
+        (2, "step", "eval", 1, "timeout", 14400.5),
+        (1, "reset", "eval", None, "verified", 1.0),
+        (1, "settle", None, None, "settled", 4.0),
+        (1, "step", "eval", 1, "failed", 12.34),
     ]
 
 
@@ -870,3 +905,82 @@ def test_scores_over_all_nights_and_those_of_a_night_that_count(story: Any) -> N
 def test_a_score_is_a_finite_number(value: Any) -> None:
     with pytest.raises(ValueError, match="value must be a finite number"):
         ev.Metric(name="accuracy", value=value)
+
+
+# --- what the time went to ----------------------------------------------------------------------------------------
+
+
+def spans(story: Any) -> list[tuple[Any, ...]]:
+    return columns(story.view("span"), "what", "step", "status", "seconds")
+
+
+def test_spans_of_every_kind(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.NightWaiting(until="2026-10-01T23:00:00+02:00"))
+    story.clock.tick(60)
+    story.say(ev.EntryStarted(), 0)
+    story.baseline(0, 100.0)
+    story.say(ev.CooldownStarted(seconds=5.0), 0)
+    story.clock.tick(2)
+    story.say(ev.Warned(message="this ends no cooldown"))
+    story.clock.tick(3)
+    story.say(ev.ServerStarted(argv=("llama-server",), log="/l", model="m"), 0, "eval", 1)
+    story.clock.tick(4)
+    story.say(ev.ServerSpawned(pid=1, created_at=1.0, boot_id="b"), 0, "eval", 1)
+    story.start(0, "eval")
+    story.finish(0, "eval", "stalled", seconds=7.0)
+    story.say(ev.RestartStarted(argv=("restart",), log="/r"), 0)
+    story.clock.tick(6)
+    story.say(ev.RestartFinished(exit_code=0, signal=None, seconds=6.0), 0)
+    story.say(ev.RetryWaiting(number=1, of=2, seconds=30.0), 0, "eval")
+    story.clock.tick(30)
+    story.say(ev.NightPaused(by="nora"))
+    story.clock.tick(100)
+    story.say(ev.NightAsked(what="unpause", by="nora"))
+    story.say(ev.NightUnpaused(by="nora", seconds=100.0))
+    story.start(0, "eval", 2)
+    assert spans(story) == [
+        ("start", None, "done", 60.0),
+        ("reset", "eval", "verified", 1.0),
+        ("settle", None, "settled", 4.0),
+        ("cooldown", None, "done", 5.0),
+        ("server", "eval", "done", 4.0),
+        ("step", "eval", "stalled", 7.0),
+        ("restart", None, "done", 6.0),
+        ("retry", "eval", "done", 30.0),
+        ("pause", None, "done", 100.0),
+        ("step", "eval", "running", None),
+    ]
+    assert story.view("span")[-1]["ended_at"] is None
+
+
+def test_the_span_of_a_step_whose_runner_died_ends_with_its_last_sign_of_life(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    story.baseline(0, 100.0)
+    story.start(0, "eval")
+    story.clock.tick(90)
+    story.journal.add_samples(
+        [Sample(night=story.night, at=story.clock.now(), entry=0, step="eval", probe="system", mb=1.0)]
+    )
+    story.clock.tick(30000)
+    story.say(ev.StepFinished(status="interrupted", seconds=None, reason="the runner died"), 0, "eval", 1)
+    story.say(ev.NightInterrupted(reason="the runner died"))
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    assert spans(story)[-1] == ("step", "eval", "interrupted", 90.0)
+
+
+def test_the_span_of_a_settling_whose_runner_died_is_no_longer_than_its_runner(story: Any) -> None:
+    story.plan([story.planned(0, 0, "m")])
+    story.say(ev.EntryStarted(), 0)
+    story.say(ev.SettleStarted(reference_mb={}), 0)
+    story.clock.tick(3)
+    story.say(ev.Warned(message="the last sign of life"), 0)
+    story.clock.tick(30000)
+    story.plan([story.planned(0, 0, "m")], resumed=True)
+    story.baseline(0, 100.0)
+    assert spans(story) == [
+        ("settle", None, "interrupted", 3.0),
+        ("reset", "eval", "verified", 1.0),
+        ("settle", None, "settled", 4.0),
+    ]

@@ -14,6 +14,11 @@ def metadata_path() -> Path:
     return _own("metadata.yaml")
 
 
+def dashboards_path() -> Path:
+    """What the plugin `datasette-dashboards` draws: dashboards, their charts and queries."""
+    return _own("dashboards.yaml")
+
+
 def plugins_path() -> Path:
     """The folder for Datasette's ``--plugins-dir``."""
     return _own("plugins")

@@ -8,7 +8,7 @@ from typing import Any
 
 from datasette.utils import parse_metadata
 
-from runq_journal.datasette import metadata_path
+from runq_journal.datasette import dashboards_path, metadata_path
 from runq_journal.view_files import View, views
 
 DATABASE = "journal"
@@ -31,6 +31,7 @@ def metadata() -> dict[str, Any]:
 @cache  # Datasette asks dozens of times for a page
 def _metadata() -> dict[str, Any]:
     told: dict[str, Any] = parse_metadata(metadata_path().read_text(encoding="utf-8"))
+    told["plugins"] = {"datasette-dashboards": parse_metadata(dashboards_path().read_text(encoding="utf-8"))}
     tables = told["databases"][DATABASE]["tables"]
     for view in views():
         tables[view.name] = {**_derived(view), **tables.get(view.name, {})}

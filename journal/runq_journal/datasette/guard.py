@@ -13,13 +13,18 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
+# No script at all: whatever a model calls itself, it cannot run. Nothing from elsewhere, and no page around ours.
+_POLICY = (
+    b"default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none';"
+    b" frame-ancestors 'none'"
+)
+
+# Charts are drawn by scripts of this server, from its JSON. Nothing is evaluated, and nothing inline is run.
+_POLICY_OF_CHARTS = _POLICY + b"; script-src 'self'; connect-src 'self'"
+
+WITH_CHARTS = "/-/dashboards"
+
 HEADERS = (
-    # No script at all: whatever a model calls itself, it cannot run. Nothing from elsewhere, and no page around ours.
-    (
-        b"content-security-policy",
-        b"default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none';"
-        b" frame-ancestors 'none'",
-    ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 )
@@ -37,7 +42,9 @@ def guarded(app: App) -> App:
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+                policy = _POLICY_OF_CHARTS if scope.get("path", "").startswith(WITH_CHARTS) else _POLICY
+                headers = [*message.get("headers", ()), (b"content-security-policy", policy), *HEADERS]
+                message = {**message, "headers": headers}
             await send(message)
 
         if scope["type"] == "http" and not _is_here(scope):

@@ -35,6 +35,7 @@ async def front(datasette: Any) -> Row:
     return {
         **(await ask(datasette, Pages.front) or {}),
         "queries": about["queries"],
+        "dashboards": datasette.plugin_config("datasette-dashboards"),
         "tables": {
             name: table for name, table in sorted(about["tables"].items()) if name in present and "hidden" not in table
         },
