@@ -36,8 +36,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 lang_option = click.option(
     "--lang",
     type=click.Choice(("en", "de")),
-    help="What summary.md is written in: English, or German as touchstone writes it.  [default: what the night was"
-    " told when it began, else en]",
+    help="What summary.md is written in: English, or German as touchstone writes it. By default what the night was told"
+    " when it began, else English.",
 )
 night_argument = click.argument("night", required=False, shell_complete=completion.nights)
 entry_argument = click.argument("entry", shell_complete=completion.entries)

@@ -21,7 +21,7 @@ FORMS = ("csv", "jsonl", "parquet")
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="How rows are written.  [default: what the name of the file says, else jsonl]",
+    help="How rows are written; by default what the name of the file says, else jsonl.",
 )
 @click.option(
     "-o",
@@ -35,7 +35,7 @@ FORMS = ("csv", "jsonl", "parquet")
     multiple=True,
     metavar="NIGHT",
     shell_complete=completion.nights,
-    help="Only of this night, by id or folder. May be given several times.  [default: all]",
+    help="Only of this night, by id or folder. May be given several times; by default all.",
 )
 @runs_option
 def command(

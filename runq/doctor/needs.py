@@ -90,14 +90,15 @@ def harness_findings(plugins: Plugins, base_dir: Path, *, run: Runs = run_python
         except PluginError as error:
             yield Finding(area="harnesses", name=offer.name, status="warn", message=error.message, remedy=error.remedy)
             continue
-        for need in default_needs(plugins, offer.name, base_dir):
+        needs = default_needs(plugins, offer.name, base_dir)
+        for need in needs:
             wanted = Need(
                 program=need.program, module=need.module, remedy=f"only if you use this harness: {need.remedy}"
             )
             yield need_finding(
                 wanted,
                 area="harnesses",
-                name=offer.name,
+                name=offer.name if need is needs[0] else f"{offer.name}: {need.module or need.program}",
                 missing="warn",
                 base_dir=base_dir,
                 env=os.environ,
