@@ -200,4 +200,7 @@ def test_it_can_be_printed(show: Callable[..., Any], tmp_path: Path) -> None:
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.querySelector('.jump')).display") == "none"
+    page.set_viewport_size({"width": 1030, "height": 700})  # A4 across, less its margins
+    assert page.evaluate("document.documentElement.scrollWidth") == 1030
+    assert page.locator("figure > svg.wide:visible").count() == 3
     assert page.pdf(path=tmp_path / "night.pdf", format="A4").startswith(b"%PDF")
