@@ -78,19 +78,24 @@ def two_words(reader: JournalReader, a: str | None, b: str | None) -> tuple[str,
     """
     if a is not None and b is not None:
         return a, b
-    nights = reader.nights()  # the newest first
     latest = chosen_night(reader, None)
     now = latest if a is None else _night_of(reader, a)
     if now is None:
         raise UsageError(f"{a!r} is no night of this journal", remedy="give two nights or two models, or one night")
-    at = next(place for place, row in enumerate(nights) if row["night"] == now)
-    before = next((row["night"] for row in nights[at + 1 :] if row["queue_path"] == nights[at]["queue_path"]), None)
+    before = night_before(reader, now)
     if before is None:
         raise UsageError(
-            f"{now} is the first night of its queue, {nights[at]['queue_path']}",
+            f"{now} is the first night of its queue, {reader.view('night', now)[0]['queue_path']}",
             remedy="name what to compare it with: `runq compare A B`; `runq nights` lists the nights",
         )
     return before, now
+
+
+def night_before(reader: JournalReader, night: str) -> str | None:
+    """The night of the same queue file that began before; ``None`` for the first."""
+    nights = reader.nights()  # the newest first
+    at = next(place for place, row in enumerate(nights) if row["night"] == night)
+    return next((row["night"] for row in nights[at + 1 :] if row["queue_path"] == nights[at]["queue_path"]), None)
 
 
 def _night_of(reader: JournalReader, word: str) -> str | None:

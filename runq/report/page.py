@@ -56,6 +56,7 @@ def to_html(found: Gathered) -> str:
         "csv": base64.b64encode(table.to_csv(data).encode()).decode(),
         "markdown": base64.b64encode(table.to_markdown(data).encode()).decode(),
         "since": since.table(found.earlier) if found.earlier is not None else None,
+        "since_notes": found.earlier.notes if found.earlier is not None else (),
         "compare_with": found.earlier.a.name if found.earlier is not None else "",
         "failures": failures,
         "failed_ids": {card.entry["id"] for card in failures},

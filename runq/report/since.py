@@ -16,16 +16,12 @@ if TYPE_CHECKING:
 
 def since(reader: JournalReader, night: str) -> Comparison | None:
     """The comparison with the night of the same queue file that began before; ``None`` where there is none."""
-    from runq.comparing.sides import side_of
+    from runq.comparing.sides import night_before, side_of
     from runq.discovery import Plugins
 
-    nights = reader.nights()  # the newest first
-    place = next(number for number, row in enumerate(nights) if row["night"] == night)
-    queue = nights[place]["queue_path"]
-    earlier = next((row["night"] for row in nights[place + 1 :] if row["queue_path"] == queue), None)
+    earlier, plugins = night_before(reader, night), Plugins()
     if earlier is None:
         return None
-    plugins = Plugins()
     return compare(side_of(reader, earlier, plugins), side_of(reader, night, plugins))
 
 
