@@ -13,6 +13,7 @@ import attrs
 from runq import paths
 from runq.attention import Attention
 from runq.night_disk import NightDisk
+from runq.notify.urls import VARIABLE
 from runq.pace import Pace
 from runq.power import ReadsBattery, battery
 from runq.prepared import PreparedEntry
@@ -33,6 +34,14 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def step_environ() -> dict[str, str]:
+    """What steps and helpers inherit of the runner's environment: all but the URLs of notifications.
+
+    They are passwords of the user's, no step needs them, and one that prints its environment would write them down.
+    """
+    return {name: value for name, value in os.environ.items() if name != VARIABLE}
+
+
 @attrs.define(kw_only=True)
 class NightContext:
     """The effects of a night, injected so that tests can play them."""
@@ -42,7 +51,7 @@ class NightContext:
     clock: Callable[[], float]
     boot_id: str
     runs: Path
-    environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
+    environ: Mapping[str, str] = attrs.field(factory=step_environ, repr=False)
     grace_s: float = GRACE_S
     pace: Pace = attrs.field(factory=Pace)
     battery: ReadsBattery = battery

@@ -88,7 +88,7 @@ class Recorder:
         except Exception as error:  # a closed terminal must not cost the night
             self._switch_off(error)
         try:
-            self.notifier.event(event, entry=entry)
+            self.notifier.event(stored)
         except Exception as error:  # nor must a notification
             self.notifier = Notifier()
             self.warn(f"notifications failed and are off: {type(error).__name__}: {error}", "try `runq notify --test`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 
@@ -17,6 +17,9 @@ from runq_schemas.events import (
 )
 
 Urgency = Literal["info", "success", "warning", "failure"]
+
+KINDS = frozenset(cls.kind for cls in (NightStarted, NightResumed, NightInterrupted, EntryFinished))
+"""The events that `Watch` looks at."""
 
 TITLE_LENGTH = 110
 """Characters: what a phone's lock screen shows of a notification's first line, more or less."""
@@ -36,7 +39,7 @@ class Message:
 
 @attrs.define
 class Watch:
-    """Looks at a night's events and says what is worth a message."""
+    """Looks at a night's events, as the journal gives them back, and says what is worth a message."""
 
     models: dict[int, str] = attrs.field(factory=dict, init=False)
     failed_in_a_row: int = attrs.field(default=0, init=False)
@@ -44,7 +47,8 @@ class Watch:
     def event(self, event: Event, entry: int | None) -> Message | None:
         """The message for an event, if it is worth one."""
         if isinstance(event, NightStarted | NightResumed):
-            self.models = {one.id: str(one.model["id"]) for one in event.entries}
+            planned = cast(tuple[Mapping[str, Any], ...], event.entries)  # plain data inside (`from_data`)
+            self.models = {one["id"]: str(one["model"]["id"]) for one in planned}
         elif isinstance(event, NightInterrupted):
             return message(
                 f"runq: night interrupted - {event.reason}", "`runq night QUEUE --resume` goes on.", "warning"

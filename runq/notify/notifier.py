@@ -9,13 +9,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from runq.notify.messages import Message, Watch, night_over
+from runq.notify.messages import KINDS, Message, Watch, night_over
 from runq.notify.urls import kind_of
-from runq_schemas.events import Event
+
+if TYPE_CHECKING:
+    from runq_journal.stored import StoredEvent
 
 SEND_S = 30.0
 """Seconds one notification may take; Apprise gives up on a service after a few of its own."""
@@ -30,8 +32,8 @@ Send = Callable[[Message], Sequence[str]]
 class Notifier:
     """Where the recorder tells events; a night without URLs has this one, which does nothing."""
 
-    def event(self, event: Event, *, entry: int | None) -> None:
-        """An event is in the journal."""
+    def event(self, stored: StoredEvent) -> None:
+        """An event is in the journal. What is sent is made of what stands there, where secrets are hidden."""
 
     def night_over(self, summary: Callable[[], Mapping[str, Any]], stopped: str) -> None:
         """The night ends."""
@@ -59,9 +61,9 @@ class AppriseNotifier(Notifier):
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
 
-    def event(self, event: Event, *, entry: int | None) -> None:
+    def event(self, stored: StoredEvent) -> None:
         """Send what is worth it, later."""
-        message = self._watch.event(event, entry)
+        message = self._watch.event(stored.event, stored.entry) if stored.kind in KINDS else None
         if message is not None:
             self._put(message)
 
@@ -120,6 +122,7 @@ def send_all(urls: Sequence[str], message: Message) -> Sequence[str]:
             stderr=subprocess.DEVNULL,
             text=True,
             timeout=SEND_S,
+            start_new_session=True,  # Ctrl-C in the terminal is for the night; what is under way still arrives
             check=True,
         )
         return [str(kind) for kind in json.loads(ran.stdout)]

@@ -91,3 +91,26 @@ def test_notify_test(workshop: Any, receiver: Any, free_port: int) -> None:
     none = workshop.runq("notify", env={"RUNQ_NOTIFY": ""})
     assert none.returncode == 2
     assert "RUNQ_NOTIFY" in none.stderr
+
+
+def test_no_step_sees_where_notifications_go(workshop: Any, receiver: Any) -> None:
+    workshop.commands(["a"], {"work": "print(dict(os.environ))\ndone()"})
+    assert workshop.night(env={"RUNQ_NOTIFY": receiver.url}).returncode == 0
+    assert titles(receiver) == ["runq: night finished - 1 of 1 complete"]
+    log = workshop.runq("log", "e0", "work").stdout
+    assert "RUNQ_STEP" in log and "RUNQ_NOTIFY" not in log
+
+
+def test_no_secret_of_the_night_leaves_the_machine(workshop: Any, receiver: Any) -> None:
+    """A server's error quotes the key that it was asked with; the journal hides it, and so does what is sent."""
+    secret = "a-key-nobody-may-see"
+    script = (
+        "import json\n(bundle / 'rows.jsonl').write_text(json.dumps({'ok': False, 'error': "
+        "'no such key: ' + os.environ['MY_API_KEY']}))\ndone()"
+    )
+    workshop.commands(["a"], {"work": script})
+    queue = workshop.queue.read_text().replace("[work.txt]", "[work.txt, rows.jsonl]")
+    workshop.queue.write_text(queue)
+    assert workshop.night(env={"RUNQ_NOTIFY": receiver.url, "MY_API_KEY": secret}).returncode == 1
+    assert "no such key: " in receiver.heard[0]["title"]
+    assert secret not in repr(receiver.heard)
