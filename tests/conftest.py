@@ -17,6 +17,11 @@ from typing import Any, NoReturn
 
 import attrs
 import pytest
+from hypothesis import settings
+
+# A machine that does other things too takes longer for an example now and then: that is no failure.
+settings.register_profile("runq", deadline=None)
+settings.load_profile("runq")
 
 Answer = tuple[int, Any]
 Script = Callable[[str, str, Any], Answer]

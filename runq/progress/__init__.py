@@ -143,7 +143,8 @@ def check_closing(rows: Sequence[Mapping[str, Any]], *, files: Sequence[Path]) -
         ]
         table.add_row(*[Text(one_line(cell)) for cell in cells])
     console.print(table)
-    lines = [f"{row['model_id']}: {row['problem']}\n  {row['remedy']}" for row in rows if row["problem"]]
+    told = [{name: one_line(row[name]) for name in ("model_id", "problem", "remedy")} for row in rows if row["problem"]]
+    lines = [f"{row['model_id']}: {row['problem']}\n  {row['remedy']}" for row in told]
     lines += [str(file) for file in files]
     for line in lines:
         console.print(Text(line), soft_wrap=True, highlight=False)

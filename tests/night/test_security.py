@@ -40,12 +40,13 @@ os.symlink("/etc/passwd", bundle / "link")
 sys.exit(0 if sys.argv[2] == "good" else 3)
 """,
     )
+    shop.write("evict.py", f"import sys\nprint({HOSTILE!r}, file=sys.stderr)\nsys.exit(1)\n")
     work = "{ argv: ['{python}', work.py, '{bundle}', '{model}'], artifacts: [out.txt] }"
     shop.write(
         "queue.yaml",
         f"""\
 defaults:
-  reset_command: ""
+  reset: {{ backend: command, command: [python, evict.py] }}
   settle: {{ timeout_s: 2, plateau_polls: 1, poll_interval_s: 0.02, epsilon_mb: 100000 }}
   harness: {{ harness: command, steps: {{ work: {work} }} }}
 entries:
@@ -53,6 +54,20 @@ entries:
   - {{ pack: packs/evil.yaml, model: good }}
 """,
     )
+
+
+SHOWING = (
+    *("status", "status --json", "nights", "nights --json", "log e0", "log e1", "watch", "watch --json"),
+    *("plan queue.yaml --resume", "plan queue.yaml --json", "doctor queue.yaml", "check queue.yaml"),
+    *("report", "report --format md", "report --format csv", "compare {night} {night}", "export events --format jsonl"),
+    *(
+        "export events --format csv",
+        "prune --older-than 1d --dry-run",
+        "replay --at 9",
+        "night queue.yaml --resume --json",
+    ),
+)
+"""Every command that shows something of a night to people or programs."""
 
 
 @pytest.fixture
@@ -79,8 +94,13 @@ def test_a_hostile_night_stays_in_its_folder_and_is_text_everywhere(workshop, ev
     rows = [line for line in markdown.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {10}  # nine cells each, whatever they hold
 
-    told += [shop.runq(*words.split()) for words in ("status", "nights", "log e0", "plan queue.yaml --resume")]
-    told += [shop.runq(*words.split(), "--json") for words in ("status", "nights", "plan queue.yaml")]
+    night = shop.nights()[0]
+    told += [shop.runq(*words.format(night=night).split()) for words in SHOWING]
+    assert [one.returncode for one in told if one.returncode not in (0, 1)] == []
+    pages = [path.read_text() for path in shop.runs.rglob("*") if path.name in ("report.html", "check.md")]
+    assert len(pages) == 2
+    for page in pages:
+        assert UNSAFE.search(page) is None and "<script>alert" not in page and "<img src=x" not in page
     told += [shop.runq("rerun", "e9"), shop.runq("log", "e0", HOSTILE.replace("\x00", ""))]
     for one in told:
         shown = one.stdout + one.stderr
@@ -215,5 +235,10 @@ def test_no_secret_is_in_the_title_of_a_process_or_in_a_file(workshop):
     assert secret in log.read_text()  # the step's own words, in a file for its user alone
     for path in [p for p in shop.runs.rglob("*") if p.is_file() and p != log]:
         assert secret.encode() not in path.read_bytes(), path
-    for words in (["status"], ["status", "--json"], ["plan", "queue.yaml"], ["plan", "queue.yaml", "--json"]):
-        assert secret not in shop.runq(*words).stdout
+    told = [
+        shop.runq(*words.format(night=shop.nights()[0]).split()) for words in SHOWING if not words.startswith("log")
+    ]
+    assert "failed" in told[0].stdout
+    assert all(secret not in one.stdout + one.stderr for one in told)
+    for path in [p for p in shop.runs.rglob("*") if p.is_file() and p.parent != log.parent]:
+        assert secret.encode() not in path.read_bytes(), path
