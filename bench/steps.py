@@ -78,20 +78,31 @@ def bare_sqlite(folder: Path, steps: int) -> float:
 
 def of_runq(folder: Path, steps: int) -> tuple[float, float]:
     """Seconds a step inside a night, by the journal's own times, and seconds of the whole night beside its steps."""
-    queue = queues.of_steps(folder / "queue.yaml", steps)
+    inside, whole = _night(folder, queues.of_steps(folder / "queue.yaml", steps), "step", steps)
+    return inside / steps, whole - inside
+
+
+def of_runq_entries(folder: Path, entries: int) -> float:
+    """Seconds an entry of two steps inside a night: reset, settling, steps, and the summary of all entries after it."""
+    inside, _ = _night(folder, queues.of_entries(folder / "queue.yaml", entries), "entry", 2 * entries)
+    return inside / entries
+
+
+def _night(folder: Path, queue: Path, what: str, steps: int) -> tuple[float, float]:
+    """Seconds from the first start of a step or entry to the last end, and of the whole command."""
     runs = folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
     whole = seconds([runq_program(), "night", queue, "--runs", runs], cwd=folder, env=clean_environment())
     conn = sqlite3.connect(runs / "journal.db")
     first, last, count = conn.execute(
-        "SELECT min(CASE kind WHEN 'step.started' THEN at END), max(CASE kind WHEN 'step.finished' THEN at END),"
-        " sum(kind = 'step.finished' AND json_extract(data, '$.status') = 'ok') FROM event"
+        "SELECT min(CASE kind WHEN ? || '.started' THEN at END), max(CASE kind WHEN ? || '.finished' THEN at END),"
+        " sum(kind = 'step.finished' AND json_extract(data, '$.status') = 'ok') FROM event",
+        (what, what),
     ).fetchone()
     conn.close()
     if count != steps:
         raise RuntimeError(f"{count} of {steps} steps were ok")
-    inside = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
-    return inside / steps, whole - inside
+    return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds(), whole
 
 
 def peers(folder: Path, steps: int) -> dict[str, tuple[Callable[[], float], str]]:
@@ -183,7 +194,12 @@ SUBJECT = "runq, every event durable"
 def run(*, quick: bool) -> list[Table]:
     """Step overhead beside the peers, and how it grows."""
     with tempfile.TemporaryDirectory(prefix="runq-bench-") as name:
-        return [_beside_peers(Path(name), quick=quick), _growth(Path(name), quick=quick)]
+        folder = Path(name)
+        return [
+            _beside_peers(folder, quick=quick),
+            _growth(folder, quick=quick),
+            _growth_of_entries(folder, quick=quick),
+        ]
 
 
 def _beside_peers(folder: Path, *, quick: bool) -> Table:
@@ -234,4 +250,16 @@ def _growth(folder: Path, *, quick: bool) -> Table:
             ratio=figure / figures[10],
             limit=limit,
         )
+    return table
+
+
+def _growth_of_entries(folder: Path, *, quick: bool) -> Table:
+    table = Table(
+        title="How the cost of an entry grows (reset, settling, two steps, the summary of all entries so far)"
+    )
+    sizes = (1, 10, 40) if quick else (1, 10, 100, 400)
+    figures = {size: of_runq_entries(folder, size) for size in sizes}
+    for size, figure in figures.items():
+        label = f"{size:,} entries" if size > 1 else "1 entry"
+        table.add(label, figure * 1e3, "ms an entry", ratio=figure / figures[10])
     return table

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import attrs
-import strictyaml
 from strictyaml import ruamel
+from strictyaml.parser import StrictYAMLLoader
 from strictyaml.ruamel.error import MarkedYAMLError, YAMLError
 from strictyaml.ruamel.events import AliasEvent
 from strictyaml.ruamel.nodes import MappingNode, ScalarNode
@@ -146,6 +146,13 @@ class _Composer(ruamel.SafeLoader):  # type: ignore[misc]  # strictyaml has no t
         return node
 
 
+class _StrictLoader(StrictYAMLLoader):  # type: ignore[misc]  # strictyaml has no types
+    """strictyaml's loader as `strictyaml.dirty_load` makes it, flow style allowed."""
+
+    label = "queue file"
+    allow_flow_style = True
+
+
 class _Reading:
     """One file on its way from text to `Document`."""
 
@@ -205,9 +212,9 @@ class _Reading:
 
     def _gate(self) -> None:
         try:
-            # Whatever strictyaml refuses, it refuses while it loads. Its schema `Any` would only wrap what was loaded,
-            # which takes as long again; a test holds the two together.
-            strictyaml.dirty_load(self.text, lambda chunk: chunk, allow_flow_style=True)
+            # Whatever strictyaml refuses, it refuses while it loads. `strictyaml.dirty_load` goes on to copy and wrap
+            # what was loaded, the copy in a time that grows with the square of a list; a test holds the two together.
+            ruamel.load(self.text, Loader=_StrictLoader)
         except RecursionError:
             raise
         except MarkedYAMLError as error:

@@ -92,15 +92,16 @@ def test_a_table_is_json_too() -> None:
     }
 
 
-def test_growth_is_from_where_caches_are_full_to_the_last_twentieth() -> None:
+def test_growth_is_from_where_caches_are_full_to_the_last_steps() -> None:
     from bench.memory import Reading, growth
 
     start = [Reading(0, 5.0), Reading(1, 20.0)]  # imports: no growth of the night
     filling = [Reading(100, 25.0), Reading(399, 29.0)]
     early = [Reading(400, 30.0), Reading(450, 31.0), Reading(500, 32.0)]
     middle = [Reading(700, 90.0)]
-    late = [Reading(950, 33.0), Reading(990, 33.5), Reading(1000, 34.0)]
-    assert growth([*start, *filling, *early, *middle, *late], 1000) == 2.5
+    late = [Reading(900, 33.0), Reading(950, 33.5), Reading(999, 34.0)]
+    summary = [Reading(1000, 99.0)]
+    assert growth([*start, *filling, *early, *middle, *late, *summary], 1000) == 2.5
 
 
 def test_every_part_is_there_and_told_of() -> None:
