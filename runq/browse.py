@@ -1,6 +1,7 @@
 """The journal in Datasette, which takes this process's place: importing it beside runq would cost its memory twice.
 
-Datasette asks this module what a journal cannot know (`runq_journal.datasette.starter`): `states` and `resume`.
+Datasette asks this module what the journal's package cannot know (`runq_journal.datasette.starter`): `states`, `resume`
+and `clean`.
 """
 
 from __future__ import annotations
@@ -95,6 +96,13 @@ def resume(plan: Mapping[str, Any], night: str, journal: Path) -> str:
     from runq.resume_command import resume_command
 
     return resume_command(plan, night, journal.parent)
+
+
+def clean(text: str) -> str:
+    """The text of a log as it stood on a terminal in the end."""
+    from runq.logs import last_state
+
+    return "\n".join(last_state(line) for line in text.split("\n"))
 
 
 def _refuse_taken(port: int) -> None:

@@ -91,6 +91,10 @@ def follow(path: Path, *, ended: Callable[[], bool], wait: Callable[[], None]) -
             wait()
 
 
+def last_state(line: str) -> str:
+    """A line as it stood on the screen at its end: of one that redraws itself only the last state, cleaned."""
+    return clean(line.rstrip("\r").rsplit("\r", 1)[-1]).rstrip()
+
+
 def _shown(line: bytes) -> str:
-    """A line as it stood on the screen at its end."""
-    return clean(line.decode("utf-8", errors="replace").rstrip("\r").rsplit("\r", 1)[-1]).rstrip()
+    return last_state(line.decode("utf-8", errors="replace"))

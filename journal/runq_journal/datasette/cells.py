@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from runq_journal.datasette import links
 from runq_journal.datasette.about import json_columns
-from runq_journal.datasette.words import badge, duration, megabytes, moment, pretty
+from runq_journal.datasette.words import badge, duration, megabytes, moment, pretty, unproven
 
 _BADGES = {
     "status",
@@ -24,6 +24,7 @@ _BADGES = {
 _YES_NO = {"baseline_proven", "loaded", "memory_back", "run"}
 _PATHS = {"log", "bundle", "bundle_dir", "queue_path", "queue_dir"}
 _HASHES = {"hash", "prev_hash", "identity", "queue_sha256"}
+_ON_BASELINE = {"baseline_mb", "model_delta_mb", "ram_before_mb", "ram_delta_mb"}
 _FOLDED_CHARS = 60
 
 
@@ -39,7 +40,8 @@ def cell(row: Mapping[str, Any], column: str, value: Any) -> Markup | None:
             return show(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if column == "mb" or column.endswith("_mb"):
-            return Markup('<span class="number" title="{} MB">{}</span>').format(value, megabytes(value))
+            mark = unproven(dict(row).get("baseline_proven")) if column in _ON_BASELINE else ""
+            return Markup('<span class="number" title="{} MB">{}</span>{}').format(value, megabytes(value), mark)
         if column == "seconds" or column.endswith(("_seconds", "_s")):
             return Markup('<span class="number" title="{} s">{}</span>').format(value, duration(value))
     if column == "at" or column.endswith("_at"):

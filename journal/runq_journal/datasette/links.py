@@ -17,6 +17,31 @@ def entry(night: object, number: object) -> str:
     return f"/night/{tilde_encode(str(night))}/e{number}"
 
 
+def log(night: object, number: object, step: object, attempt: object) -> str:
+    """The page of an attempt's log."""
+    return f"{_attempt(night, number, step, attempt)}/log"
+
+
+def server_log(night: object, number: object, step: object, attempt: object) -> str:
+    """The page of the log of the server that an attempt had."""
+    return f"{_attempt(night, number, step, attempt)}/server"
+
+
+def bundle(night: object, number: object, step: object, attempt: object, path: str = "") -> str:
+    """The page of what an attempt wrote, or of one file of it."""
+    within = "".join(f"/{tilde_encode(part)}" for part in path.split("/")) if path else ""
+    return f"{_attempt(night, number, step, attempt)}/bundle{within}"
+
+
+def search(**values: object) -> str:
+    """The page of a search."""
+    return "/search" + (f"?{urlencode(values)}" if values else "")
+
+
+def _attempt(night: object, number: object, step: object, attempt: object) -> str:
+    return f"{entry(night, number)}/{tilde_encode(str(step))}/{attempt}"
+
+
 def event(number: object) -> str:
     """The row of an event."""
     return f"/journal/event/{number}"
@@ -34,5 +59,5 @@ def query(name: str, **values: object) -> str:
     return f"/journal/{name}" + (f"?{urlencode(values)}" if values else "")
 
 
-GLOBALS = {f"{f.__name__}_link": f for f in (night, entry, event, rows, query)}
+GLOBALS = {f"{f.__name__}_link": f for f in (night, entry, log, server_log, bundle, search, event, rows, query)}
 """What the templates call these."""

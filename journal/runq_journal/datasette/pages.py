@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import attrs
 
+from runq_journal.datasette import beside
 from runq_journal.datasette.about import query
+from runq_journal.datasette.search import Index, result, terms
 from runq_journal.datasette.starter import Starter
 from runq_journal.reader import JournalReader
 from runq_journal.view_rows import Row
@@ -73,6 +75,18 @@ class Pages:
             "last_event": self.reader.last_event(),
         }
 
+    def search(self, index: Index, text: str, night: str, before: int) -> Row:
+        """The page of a search."""
+        wanted = terms(text)
+        found = index.search(self.conn, text, night=night, before=before)
+        return {
+            "text": text,
+            "night": night,
+            "nights": self.reader.night_ids(),
+            "results": [result(row, wanted) for row in found.rows],
+            "more": found.rows[-1]["event"] if found.more else None,
+        }
+
     def night(self, night: str) -> Row | None:
         """A night's page, or a check's; ``None`` when there is no such night."""
         if self.reader.last_event(night) is None:
@@ -112,13 +126,66 @@ class Pages:
             "night": night,
             "entry": number,
             "result": result[0] if result else None,
-            "attempts": [{**row, "log_tail": tails.get((row["step"], row["attempt"]))} for row in attempts],
-            "servers": _only(self.reader.servers(night), number),
+            "attempts": [
+                {**row, "log_tail": tails.get((row["step"], row["attempt"]))} for row in self._found(attempts, night)
+            ],
+            "servers": self._found(_only(self.reader.servers(night), number), night),
             "baselines": _only(self.reader.view("baseline", night), number),
             "warnings": _only(self.reader.warnings(night), number),
             "memory": _only(self._memory(night), number),
             "timeline": timeline,
         }
+
+    def log(self, night: str, number: int, step: str, attempt: int, *, server: bool = False) -> Row | None:
+        """The page of a log; ``None`` when there is no such attempt, or its log is not in the runs folder."""
+        row = self._attempt(night, number, step, attempt, server=server)
+        path = self._place(row["log"], self._plan(night)) if row else None
+        if row is None or path is None:
+            return None
+        found = self._text(path, end=True)
+        what = f"{'server for ' if server else ''}{step}, attempt {attempt}"
+        return None if found is None else {**_where(row), **found, "what": f"Log of {what}", "path": row["log"]}
+
+    def bundle(self, night: str, number: int, step: str, attempt: int, within: str) -> Row | None:
+        """The files that an attempt wrote, or one of them; ``None`` when they are not in the runs folder."""
+        row = self._attempt(night, number, step, attempt)
+        folder = self._place(row["bundle"], self._plan(night)) if row else None
+        if row is None or folder is None or not folder.is_dir():
+            return None
+        if not within:
+            return {**_where(row), "path": row["bundle"], "files": beside.listed(folder), "most": beside.MOST_FILES}
+        path = beside.inside(folder, within)
+        found = self._text(path, end=False) if path is not None else None
+        return None if found is None else {**_where(row), **found, "what": within, "path": f"{row['bundle']}/{within}"}
+
+    def _attempt(self, night: str, number: int, step: str, attempt: int, *, server: bool = False) -> Row | None:
+        rows = _only(self.reader.servers(night), number) if server else self.reader.attempts_of(night, number, step)
+        return next((row for row in rows if (row["step"], row["attempt"]) == (step, attempt)), None)
+
+    def _plan(self, night: str) -> Row:
+        return self.reader.latest_plan(night) if self.reader.view("night_plan", night) else {}
+
+    def _place(self, recorded: str | None, plan: Row) -> Path | None:
+        return beside.place(recorded, plan, self.journal.parent)
+
+    def _text(self, path: Path, *, end: bool) -> Row | None:
+        try:
+            shown = beside.shown(path, end=end) if path.is_file() else None
+        except OSError:  # not ours to read
+            return None
+        return None if shown is None else {"text": self.starter.clean(shown.text), **_sizes(shown, end=end)}
+
+    def _found(self, rows: list[Row], night: str) -> list[Row]:
+        """Rows with a log and perhaps a bundle, and whether each can be shown: it may be elsewhere, or pruned."""
+        plan = self._plan(night) if rows else {}
+        return [
+            {
+                **row,
+                "log_shown": bool((log := self._place(row["log"], plan)) and log.is_file()),
+                "bundle_shown": bool((bundle := self._place(row.get("bundle"), plan)) and bundle.is_dir()),
+            }
+            for row in rows
+        ]
 
     def _durations(self) -> list[Row]:
         rows = self.reader.durations()
@@ -133,7 +200,7 @@ class Pages:
             "entries": self.reader.entry_results(name),
             "todo": todo,
             "resume": self.starter.resume(plan, name, self.journal) if todo and night["state"] != "running" else "",
-            "failures": list(reversed(self.reader.failures(name))),
+            "failures": self._found(list(reversed(self.reader.failures(name))), name),
             "warnings": self.reader.warnings(name),
         }
 
@@ -167,6 +234,14 @@ def in_one_go(conn: sqlite3.Connection, ask: Callable[[], T]) -> T:
         return ask()
     finally:
         conn.execute("ROLLBACK")
+
+
+def _where(row: Row) -> Row:
+    return {name: row[name] for name in ("night", "entry", "step", "attempt")}
+
+
+def _sizes(shown: beside.Shown, *, end: bool) -> Row:
+    return {"size": shown.size, "left_out": shown.left_out, "from_end": end}
 
 
 def _only(rows: Iterable[Row], entry: int) -> list[Row]:

@@ -29,6 +29,9 @@ class Starter(Protocol):
     def resume(self, plan: Mapping[str, Any], night: str, journal: Path) -> str:
         """The command that goes on with a night."""
 
+    def clean(self, text: str) -> str:
+        """The text of a log as it stood on a terminal in the end: no escapes, no control characters."""
+
 
 class _Nobody:
     def states(self, journal: Path, reader: JournalReader, recorded: Mapping[str, str]) -> dict[str, str]:
@@ -36,6 +39,9 @@ class _Nobody:
 
     def resume(self, plan: Mapping[str, Any], night: str, journal: Path) -> str:
         return ""
+
+    def clean(self, text: str) -> str:
+        return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
 
 def starter(version_note: str | None) -> Starter:

@@ -35,6 +35,18 @@ def proven(value: object) -> Markup:
     return Markup('<span class="badge {}">{}</span>').format(*(("good", "proven") if value else ("odd", "not proven")))
 
 
+def unproven(value: object) -> Markup:
+    """The mark of a figure that stands on a baseline which is not proven.
+
+    Args:
+        value: whether it is; nothing is known of a baseline that is not there.
+    """
+    return Markup("") if value is None or value else UNPROVEN
+
+
+UNPROVEN = Markup('<abbr title="the baseline is not proven">*</abbr>')
+
+
 def duration(seconds: float | None) -> str:
     """Seconds for people: ``42 s``, ``3:05 min``, ``4:00 h``; nothing for none."""
     if seconds is None:
@@ -77,5 +89,5 @@ def points(values: list[float]) -> str:
     return " ".join(f"{i * step:.1f},{23 - (value - low) * scale:.1f}" for i, value in enumerate(values))
 
 
-FILTERS = {f.__name__: f for f in (badge, duration, megabytes, moment, points, pretty, prose, proven, tone)}
+FILTERS = {f.__name__: f for f in (badge, duration, megabytes, moment, points, pretty, prose, proven, tone, unproven)}
 """What the templates call these."""
