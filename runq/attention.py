@@ -248,15 +248,19 @@ class Attention:
         A step lives in a session of its own, so that Ctrl-Z reaches the runner alone: left running, the step would
         use the machine that its user wants back, unwatched, while its timeout runs.
         """
-        from runq.processes import freeze, thaw
+        from runq.processes import freeze, helper_mark, thaw
         from runq.processes.interrupts import wait_readable
+
+        journal = self.recorder.journal
+        with journal.reader() as reader:
+            helper = reader.unfinished_helper()
 
         jobs = self.interrupts.job_signals
         before = jobs.continued
         jobs.stop = False
         self.recorder.event(NightFrozen())
         began = self._now()
-        frozen = freeze()
+        frozen = freeze(marked="" if helper is None else helper_mark(journal.uuid, helper.night, helper.id))
         try:
             if jobs.continued == before:
                 # Not SIGTSTP, which the system ignores where no shell is left to say `fg`.

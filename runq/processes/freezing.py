@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from contextlib import suppress
 
+from runq.processes.ending import own_line, with_descendants
 from runq.processes.table import SIGCONT, ProcessTable, Row, system_table
 from runq.processes.tree import living_trees
 
@@ -14,8 +15,12 @@ _WALKS = 20
 """Walks through the process table at most: one that forks while it is stopped is caught by the next walk."""
 
 
-def freeze(table: ProcessTable | None = None) -> tuple[Row, ...]:
+def freeze(table: ProcessTable | None = None, *, marked: str = "") -> tuple[Row, ...]:
     """Stop every process of every tree of ours, until a walk finds none that runs.
+
+    Args:
+        table: the process table; the system's own by default.
+        marked: what the marks of further processes begin with, such as a reset's; none without it.
 
     Returns:
         Those that were stopped here, which `thaw` lets go on; what was stopped before stays out of it.
@@ -27,6 +32,10 @@ def freeze(table: ProcessTable | None = None) -> tuple[Row, ...]:
     for _ in range(_WALKS):
         rows = table.rows()
         members = {pid: row for tree in living_trees() for pid, row in tree.members(rows).items()}
+        if marked:
+            barred = own_line(rows)
+            seeds = [pid for pid in rows if pid not in barred and (table.mark(pid) or "").startswith(marked)]
+            members |= {pid: rows[pid] for pid in with_descendants(rows, seeds, barred)}
         running = [row for row in members.values() if not row.zombie and not row.stopped and row.ident not in frozen]
         if not running:
             break

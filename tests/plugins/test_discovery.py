@@ -113,8 +113,13 @@ def test_a_plugin_is_made_with_its_options(site: Site) -> None:
     ("kind", "name", "hint"),
     [
         ("reset", "olama", "did you mean 'ollama'? known are "),
-        ("probe", "sytem", "did you mean 'system'? known are psutil_used, system; `runq plugins` lists them"),
-        ("harness", "zzz", "known are command, touchstone; `runq plugins` lists them"),
+        (
+            "probe",
+            "sytem",
+            "did you mean 'system'? known are amd, cgroup, macos, nvidia, pressure, process, psutil_used, system; "
+            "`runq plugins` lists them",
+        ),
+        ("harness", "zzz", "known are command, inspect, lm_eval, touchstone; `runq plugins` lists them"),
         ("harness", "ollama", "known are "),
     ],
 )
