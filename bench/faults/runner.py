@@ -89,8 +89,8 @@ class Runner:
 
     @property
     def said(self) -> str:
-        """What it printed on both streams."""
-        return self.out.read_text(encoding="utf-8", errors="replace")
+        """What it printed on both streams; nothing where it was ended before it could open them."""
+        return self.out.read_text(encoding="utf-8", errors="replace") if self.out.exists() else ""
 
     def poll(self) -> int | None:
         """Look whether it has ended, or was stopped."""
