@@ -143,3 +143,13 @@ def shown(path: str | Path, base: Path) -> str:
         return str(Path(path).relative_to(base))
     except ValueError:
         return str(path)
+
+
+def not_the_journal(path: Path, journal: Path) -> None:
+    """Refuse an output file in the journal's own place, or in that of a file beside it, such as its WAL.
+
+    Raises:
+        UsageError: it is there.
+    """
+    if path.parent.absolute().resolve() == journal.parent.resolve() and path.name.startswith(journal.name):
+        raise UsageError(f"{path} is the journal's own", remedy="give another file with -o")

@@ -12,7 +12,7 @@ from typing import IO, Any
 import attrs
 
 from runq.exporting.lines import write_csv, write_jsonl
-from runq.paths import private_folder
+from runq.paths import not_the_journal, private_folder
 from runq.replay import chosen_night
 from runq_journal.reader import JournalReader
 from runq_journal.tables import TABLES, Table
@@ -111,8 +111,7 @@ def _refuse(path: Path, journal: Path) -> None:
     Raises:
         UsageError: it would.
     """
-    if path.parent.absolute().resolve() == journal.parent.resolve() and path.name.startswith(journal.name):
-        raise UsageError(f"{path} is the journal's own", remedy="give another file with -o")
+    not_the_journal(path, journal)
     if path.is_dir():
         raise UsageError(f"{path} is a folder", remedy="give a file with -o FILE, or no table for all of them")
 

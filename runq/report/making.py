@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runq.paths import private_folder, queue_dir
+from runq.paths import not_the_journal, private_folder, queue_dir
 from runq.status import status_data
 from runq.summary import replace_file
 from runq_schemas.errors import UsageError
@@ -34,6 +34,7 @@ def write(journal: Path, *, night: str | None, form: str, output: Path | None) -
         output = folder / PAGE_NAME
     if output is None or str(output) == "-":
         return text
+    not_the_journal(output, journal)
     try:
         replace_file(output, text)
     except OSError as error:

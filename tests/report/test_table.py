@@ -154,3 +154,12 @@ def test_where_a_report_goes(told: Any, tmp_path: Path) -> None:
     assert str(write(told.path, night=None, form="html", output=Path("-"))).startswith("<!doctype html>")
     with pytest.raises(UsageError, match="cannot be written"):
         write(told.path, night=None, form="md", output=tmp_path / "no" / "where.md")
+
+
+def test_a_page_never_takes_the_journals_place(told: Any, tmp_path: Path) -> None:
+    two_entries(told)
+    before = told.path.read_bytes()
+    for name in (told.path.name, f"{told.path.name}-wal"):
+        with pytest.raises(UsageError, match="is the journal's own"):
+            write(told.path, night=None, form="html", output=told.path.parent / name)
+    assert told.path.read_bytes() == before
