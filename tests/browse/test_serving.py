@@ -108,14 +108,15 @@ def test_nothing_else_of_the_disk_is_served(golden: Browse) -> None:
 # --- while a night writes ---------------------------------------------------------------------------------------
 
 WRITER = """
-import sys, time
-from runq_journal import Journal, JournalReader
+import sys
+from runq_journal import Journal
 from runq_schemas import events as ev
 with Journal.open(sys.argv[1]) as journal:
-    for number in range(int(sys.argv[2])):
+    for number, _ in enumerate(sys.stdin):
         journal.append(ev.Warned(message=f"warning {number}"), night="2026-09-02_223000")
-        time.sleep(0.1)
+        print("written", flush=True)
 """
+"""Appends an event for each line that it reads."""
 
 
 def event_count(served: Browse) -> int:
@@ -127,15 +128,16 @@ def event_count(served: Browse) -> int:
 def test_the_page_follows_another_process_that_writes(browse: Callable[..., Browse], tmp_path: Path) -> None:
     served = browse(golden_runs(tmp_path, upgraded=True))
     assert event_count(served) == 68
-    words = [sys.executable, "-c", WRITER, str(served.runs / "journal.db"), "20"]
-    seen = []
-    with subprocess.Popen(words) as writer:
-        while writer.poll() is None:
-            seen.append(event_count(served))
+    words = [sys.executable, "-c", WRITER, str(served.runs / "journal.db")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        for number in range(1, 21):
+            writer.stdin.write("next\n")
+            assert writer.stdout.readline() == "written\n"
+            assert event_count(served) == 68 + number
+        writer.stdin.close()
     assert writer.returncode == 0
-    assert seen == sorted(seen)
-    assert len(set(seen)) > 4, seen
-    assert event_count(served) == 88
     assert "warning 19" in served.page("/").text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,10 @@ PLUGINS = {"importlib.metadata", "runq.discovery", "runq.plugin"}
 
 
 def imported(*words: str) -> set[str]:
-    done = subprocess.run([sys.executable, "-c", RUN, json.dumps(words)], capture_output=True, text=True, check=True)
+    # Without coverage, which would load modules of its own into what is looked at.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "COVERAGE"))}
+    argv = [sys.executable, "-c", RUN, json.dumps(words)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env=env)
     code, modules = json.loads(done.stderr.splitlines()[-1])
     assert code == 0, done.stderr
     return set(modules)
