@@ -121,6 +121,11 @@ class Attention:
         ends = self._ending is not None and self._ending[0] == "step"
         return self._pause_by is not None or self.skip_by is not None or ends
 
+    @property
+    def ends(self) -> bool:
+        """Whether somebody asked for the night's end behind what runs now."""
+        return self._ending is not None
+
     def gate(self) -> bool:
         """Call it before anything starts: it waits while the night is paused. Returns whether it was.
 

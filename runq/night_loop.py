@@ -144,7 +144,7 @@ class _Loop:
         """
         context, work = self.context, turn.work
         if work.to_tell:
-            _set_aside(context, work)
+            set_aside(context, work)
             return None
         if not turn.opens:
             with context.recorder.journal.reader() as reader:
@@ -173,7 +173,7 @@ class _Loop:
         self.context.recorder.warn(why, "resume it with --resume")
 
 
-def _set_aside(context: NightContext, work: planning.Work) -> None:
+def set_aside(context: NightContext, work: planning.Work) -> None:
     """Record that an entry gets no further turn: in the night's own words, so that every summary has it."""
     entry = work.prepared.entry.id
     step = next(decision.step for decision in work.decisions if decision.run)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from runq.notify.notifier import Notifier
-from runq_schemas.events import Event, Warned
+from runq_schemas.events import Event, UnknownEvent, Warned, from_data
 
 if TYPE_CHECKING:
     from runq_journal.journal import Journal
+    from runq_journal.stored import StoredEvent
 
 
 class Observer(Protocol):
@@ -82,6 +83,24 @@ class Recorder:
             JournalError: the journal cannot be written; the night has to end.
         """
         stored = self.journal.append(event, night=self.night, entry=entry, step=step, attempt=attempt)
+        self._tell(event, stored)
+        return stored.id
+
+    def relayed(
+        self, kind: str, data: Mapping[str, Any], *, entry: int | None, step: str | None, attempt: int | None
+    ) -> int:
+        """Append an event that another machine wrote, word for word. Returns its id.
+
+        Raises:
+            JournalError: as in `event`.
+        """
+        event = UnknownEvent(name=kind, data=data)
+        stored = self.journal.append(event, night=self.night, entry=entry, step=step, attempt=attempt)
+        self._tell(from_data(kind, stored.data), stored)
+        return stored.id
+
+    def _tell(self, event: Event, stored: StoredEvent) -> None:
+        entry, step, attempt = stored.entry, stored.step, stored.attempt
         self.last_tick = None
         try:
             self.observer.event(event, entry=entry, step=step, attempt=attempt)
@@ -92,7 +111,6 @@ class Recorder:
         except Exception as error:  # nor must a notification
             self.notifier = Notifier()
             self.warn(f"notifications failed and are off: {type(error).__name__}: {error}", "try `runq notify --test`")
-        return stored.id
 
     def tell_over(self, summary: Callable[[], Mapping[str, Any]], stopped: str) -> None:
         """Notify whoever wants to know that the night ends; what could not be sent is a warning."""

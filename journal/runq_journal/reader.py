@@ -204,6 +204,17 @@ class JournalReader:
         )
         return (rows[-1]["id"] if rows else after), [self._sample(row) for row in rows]
 
+    def readings_after(self, night: str, after: int) -> Iterator[tuple[int, str, int, str, str, float]]:
+        """The probe readings of a night behind a number: number, UTC time (ISO 8601), entry, step, probe, MB."""
+        with translated(self.path, "read"):
+            yield from self._conn.execute(
+                "SELECT id, at, entry, step, probe, mb FROM sample WHERE night = ? AND id > ? ORDER BY id", (night, after)
+            )
+
+    def leases(self, night: str | None = None) -> list[Row]:
+        """Every lease, oldest first; ``ended`` is ``None`` for one that is open."""
+        return self.view("lease", night)
+
     def thinned_samples(self, night: str, width_s: float) -> list[Sample]:
         """The lowest and the highest reading of each probe and step in every ``width_s`` seconds, in the order of time.
 

@@ -18,6 +18,7 @@ ORDERS = {
     "entry_result": 'night, "index"',
     "failure": "event",
     "imported_step": "event, position, step",
+    "lease": "lease",
     "metric": "imported DESC, CASE WHEN imported THEN at END, event, entry, position",
     "model_delta": "event, probe",
     "night": "first_event DESC",

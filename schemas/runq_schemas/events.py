@@ -32,6 +32,7 @@ SettleStatus = Literal["settled", "dirty", "timeout"]
 StepStatus = Literal["ok", "failed", "timeout", "stalled", "interrupted"]
 CheckVerdict = Literal["ok", "warn", "fail"]
 Asked = Literal["pause", "unpause", "stop", "stop_after_step", "stop_after_entry", "skip"]
+LeaseEnd = Literal["done", "refused", "died", "expired"]
 EntryStatus = Literal["complete", "incomplete", "failed", "skipped", "interrupted", "gave_up", "waiting"]
 
 
@@ -470,6 +471,81 @@ class NightFinished(Event):
 
 
 @attrs.frozen(kw_only=True)
+class HostJoined(Event):
+    """A machine takes part in the night; ``slots`` is how many entries it may run at a time."""
+
+    kind: ClassVar[str] = "host.joined"
+    about: ClassVar[str] = "A machine takes part in the night."
+    host: str
+    machine: Host
+    address: str
+    slots: int
+
+
+@attrs.frozen(kw_only=True)
+class HostLost(Event):
+    """A machine cannot be reached; what it runs it may go on with until its lease runs out."""
+
+    kind: ClassVar[str] = "host.lost"
+    about: ClassVar[str] = "A machine of the night cannot be reached."
+    host: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class LeaseGranted(Event):
+    """An entry is handed to a machine; on disk before the machine is told. The event's number names the lease.
+
+    Until it ends, the entry runs nowhere else. ``until`` is UTC, ISO 8601; ``lease_s`` what a renewal adds to the time
+    of the last word from the machine.
+    """
+
+    kind: ClassVar[str] = "lease.granted"
+    about: ClassVar[str] = "An entry is handed to a machine, until a time."
+    host: str
+    until: str
+    lease_s: float
+    slot: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class LeaseRenewed(Event):
+    """The machine was heard from: its lease runs longer."""
+
+    kind: ClassVar[str] = "lease.renewed"
+    about: ClassVar[str] = "A machine was heard from; its lease runs longer."
+    lease: int
+    host: str
+    until: str
+
+
+@attrs.frozen(kw_only=True)
+class LeaseEnded(Event):
+    """The machine has given the entry back (``done``, ``refused``, ``died``: only its runner did), or its time ran out
+    (``expired``): the entry may run elsewhere.
+    """
+
+    kind: ClassVar[str] = "lease.ended"
+    about: ClassVar[str] = "An entry is no longer a machine's: it is done, or the machine's time ran out."
+    lease: int
+    host: str
+    how: LeaseEnd
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class DeliveredLate(Event):
+    """What a machine wrote down under a lease that had already ended; kept, and counted nowhere."""
+
+    kind: ClassVar[str] = "delivery.late"
+    about: ClassVar[str] = "An event that came after its lease had ended; kept, and counted nowhere."
+    lease: int
+    host: str
+    name: str
+    event: Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
 class CheckStarted(Event):
     """A check begins: every distinct model of a queue is loaded and asked once."""
 
@@ -609,6 +685,12 @@ EVENT_CLASSES: Mapping[str, type[Event]] = {
         Warned,
         NightInterrupted,
         NightFinished,
+        HostJoined,
+        HostLost,
+        LeaseGranted,
+        LeaseRenewed,
+        LeaseEnded,
+        DeliveredLate,
         CheckStarted,
         CheckedModel,
         CheckFinished,
