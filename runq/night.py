@@ -14,10 +14,12 @@ import attrs
 from runq import paths, planning, power, suspend
 from runq.before_entry import before_night
 from runq.deadline import TimeWindow
+from runq.executor import Executor, Local
 from runq.host import this_host, versions
 from runq.keep_awake import keeping_awake
+from runq.leftover_leases import end_leases, refuse_leased
 from runq.night_context import GRACE_S, NightContext
-from runq.night_loop import finished, run_all, wait_for_start, write_summary
+from runq.night_loop import finished, wait_for_start, write_summary
 from runq.notify.notifier import Notifier
 from runq.opening import opened_journal
 from runq.pace import Pace, history_of
@@ -102,6 +104,7 @@ def run_night(
     grace_s: float = GRACE_S,
     battery: ReadsBattery | None = None,
     notifier: Notifier | None = None,
+    executor: Executor | None = None,
 ) -> NightResult:
     """Run or resume a night.
 
@@ -109,6 +112,7 @@ def run_night(
         machine: the machine's time; its own by default.
         battery: reads the machine's battery; by default as psutil tells it.
         notifier: where notifications go; nowhere by default.
+        executor: runs the entries; by default this machine does, one by one.
 
     Raises:
         LockedError: another night holds the journal or an endpoint.
@@ -120,9 +124,11 @@ def run_night(
     machine = machine or suspend.machine_clock()
     work = suspend.WorkClock(machine.awake)
     _refuse(request, request.runs / paths.JOURNAL_NAME)
-    started = now()
-    with opened_journal(request.queue, request.runs, started, interrupts) as journal:
+    started, executor = now(), executor or Local()
+    with opened_journal(request.queue, request.runs, started, interrupts, here=executor.here) as journal:
         night, works, earlier = _choose(request, journal, started)
+        if executor.here:
+            refuse_leased(journal, night)
         recorder = Recorder(
             journal=journal, night=night, observer=observer or Silent(), notifier=notifier or Notifier()
         )
@@ -141,10 +147,12 @@ def run_night(
             return _result(context, works, request, ran=False, earlier=None)
         with context.disk.keeping(journal):
             _start(context, request, works, started)
+            if executor.here:
+                end_leases(recorder)
             before_night(context, works)
             awake = keeping_awake(recorder) if request.keep_awake else nullcontext()
             with context.attention.attending(journal.path, work, machine), awake:
-                interrupted = wait_for_start(context) or run_all(
+                interrupted = wait_for_start(context) or executor.run(
                     context, works, request.failures_allowed, request.queue.spec.order
                 )
         recorder.notifier.wait(LAST_NOTICE_S)

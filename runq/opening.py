@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrupts: Stopper) -> Iterator[Journal]:
+def opened_journal(
+    queue: PreparedQueue, runs: Path, started: datetime, interrupts: Stopper, *, here: bool = True
+) -> Iterator[Journal]:
     """The journal of a runs folder for writing, nobody else at it or at the queue's endpoints, no orphan left.
+
+    Args:
+        here: whether the entries run on this machine; else its endpoints are not the ones they use.
 
     Raises:
         LockedError: another night holds the journal or an endpoint.
@@ -33,7 +38,7 @@ def opened_journal(queue: PreparedQueue, runs: Path, started: datetime, interrup
 
     path = runs / paths.JOURNAL_NAME
     holder = own_holder(since=started.isoformat(timespec="seconds"), queue=str(queue.spec.path), journal=path)
-    endpoints = [url for entry in queue.entries for url in entry.endpoints()]
+    endpoints = [url for entry in queue.entries for url in entry.endpoints() if here]
     redactor = queue.redactor(runs, os.environ)
     with (
         night_locks(path, endpoints, holder),
@@ -77,7 +82,8 @@ def _close_dead_nights(journal: Journal, interrupts: Stopper) -> list[str]:
 
     with journal.reader() as reader:
         helper = reader.unfinished_helper()
-        open_runs = reader.unfinished()
+        # What another machine runs has a lease, and is ended by it.
+        open_runs = [row for row in reader.unfinished() if row["host"] is None]
         dead = reader.unfinished_nights()
     recorded = [
         Recorded(pid=row["pid"], created_at=row["created_at"], boot_id=row["boot_id"])

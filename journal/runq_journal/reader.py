@@ -392,11 +392,11 @@ class JournalReader:
             "entry.finished",
         )
         row = self._query(
-            f"SELECT kind, entry FROM event WHERE night = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608
+            f"SELECT kind, entry, json_extract(data, '$.origin') AS origin FROM event WHERE night = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608
             " ORDER BY id DESC LIMIT 1",
             (night, *kinds),
         )
-        return row[0]["entry"] if row and row[0]["kind"] == "entry.started" else None
+        return row[0]["entry"] if row and row[0]["kind"] == "entry.started" and row[0]["origin"] is None else None
 
     def model_deltas(self, night: str | None = None) -> list[Row]:
         """Baseline, peak and delta in MB of each attempt and probe."""

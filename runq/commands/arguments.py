@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from runq.deadline import TimeWindow
+    from runq.executor import Executor
     from runq.prepared import PreparedQueue
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,6 +109,47 @@ def keep_awake_option(function: F) -> F:
         envvar="RUNQ_KEEP_AWAKE",
         help="Keep the machine from falling asleep until the night ends; RUNQ_KEEP_AWAKE=0 says no too.",
     )(function)
+
+
+def cluster_options(function: F) -> F:
+    """``--cluster``, ``--insecure`` and ``--lease``; `on_cluster` reads them."""
+    lease = click.option(
+        "--lease",
+        "lease_s",
+        type=click.FloatRange(min=5),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="With --cluster: how long a machine that is cut off may go on with its step. Only then does its entry go"
+        " to another.",
+    )
+    insecure = click.option(
+        "--insecure", is_flag=True, help="With --cluster: accept a tcp:// scheduler on another machine, without TLS."
+    )
+    cluster = click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run the entries on the workers of this Dask scheduler, for example tls://head:8786.",
+    )
+    return cluster(insecure(lease(function)))
+
+
+def on_cluster(
+    address: str, queue: PreparedQueue, runs: Path, *, insecure: bool, lease_s: float
+) -> AbstractContextManager[Executor]:
+    """The workers of a scheduler.
+
+    Raises:
+        UsageError: Dask is not installed. What else may be wrong is raised when it is entered.
+    """
+    try:
+        from runq.fleet.executor import dask_cluster
+        from runq.fleet.secure import certificates_folder
+    except ImportError as error:
+        raise UsageError(
+            f"a cluster needs what is not installed: {error.name}", remedy="install it with pip install 'runq[cluster]'"
+        ) from error
+    return dask_cluster(address, queue, runs, certificates=certificates_folder(), insecure=insecure, lease_s=lease_s)
 
 
 def chosen_window(until: str | None, span: str | None, start_at: str | None, hard: bool) -> TimeWindow:

@@ -16,10 +16,12 @@ from runq import completion
 from runq.commands.arguments import (
     base_dir_option,
     chosen_window,
+    cluster_options,
     entry_numbers,
     json_option,
     keep_awake_option,
     lang_option,
+    on_cluster,
     only_option,
     prepared_queue,
     queue_argument,
@@ -31,6 +33,7 @@ from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from runq.detach import Begun
+    from runq.executor import Executor
     from runq.night import NightRequest
     from runq.notify.notifier import Notifier
     from runq.record import Observer
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on without this terminal; `runq status`, `runq log -f` and `runq stop` find the night.",
 )
+@cluster_options
 @keep_awake_option
 @lang_option
 @runs_option
@@ -83,6 +87,9 @@ def command(
     max_failures: int | None,
     with_set_aside: bool,
     detach: bool,
+    cluster: str | None,
+    insecure: bool,
+    lease_s: float,
     keep_awake: bool,
     lang: str | None,
     runs: Path | None,
@@ -96,6 +103,9 @@ def command(
 
     With a deadline (--until, --for) each step is decided on its own: the next one that fits still starts. What was
     left, why, and how long it needs is in the summary. --start-at takes the locks and waits.
+
+    With --cluster the entries go to the workers of a Dask scheduler, one per machine at a time, and what they write
+    comes back into this journal; see docs/cluster.md.
 
     With --detach the night goes on in the background as soon as it has begun; what refuses it is told before that. What
     it shows is in night.log beside its summary.
@@ -137,7 +147,12 @@ def command(
         keep_awake=keep_awake,
         lang=lang,
     )
-    return _detached(request, as_json=as_json) if detach else run_and_show(request, as_json=as_json)
+    if cluster is None:
+        return _detached(request, as_json=as_json) if detach else run_and_show(request, as_json=as_json)
+    if detach:
+        raise UsageError("--detach goes with a night on this machine", remedy="leave it out, and use tmux or nohup")
+    with on_cluster(cluster, request.queue, request.runs, insecure=insecure, lease_s=lease_s) as executor:
+        return run_and_show(request, as_json=as_json, executor=executor)
 
 
 def _detached(request: NightRequest, *, as_json: bool) -> int:
@@ -163,11 +178,14 @@ def _detached(request: NightRequest, *, as_json: bool) -> int:
     return detach(work, told)
 
 
-def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None = None) -> int:
+def run_and_show(
+    request: NightRequest, *, as_json: bool, shown: Observer | None = None, executor: Executor | None = None
+) -> int:
     """Run a night with progress, and say how it ended and what to do next. Returns the exit code.
 
     Args:
         shown: shows the progress; by default what fits standard error.
+        executor: runs the entries; by default this machine does.
     """
     from runq.night import run_night
     from runq.paths import JOURNAL_NAME, queue_dir
@@ -179,7 +197,7 @@ def run_and_show(request: NightRequest, *, as_json: bool, shown: Observer | None
 
     watched = contextlib.nullcontext(shown) if shown else observer(_estimates(request.runs / JOURNAL_NAME))
     with Interrupts() as interrupts, watched as watching:
-        result = run_night(request, interrupts=interrupts, observer=watching, notifier=notifier())
+        result = run_night(request, interrupts=interrupts, observer=watching, notifier=notifier(), executor=executor)
     with JournalReader.open(result.runs / JOURNAL_NAME) as reader:
         summary = build(reader, result.night)
         resume, earlier = (

@@ -155,6 +155,7 @@ def _run(job: Job, folder: Path, queue: PreparedQueue, journal: Journal, interru
     from runq import suspend
     from runq.entry_run import run_entry
     from runq.night_context import NightContext
+    from runq.night_loop import finished
     from runq.processes import Interrupted, boot_id
     from runq.record import Recorder
 
@@ -182,8 +183,10 @@ def _run(job: Job, folder: Path, queue: PreparedQueue, journal: Journal, interru
             recorder.event(EntryStarted(), entry=job.entry)
             reason = f"{', '.join(sorted(changed))}: what it reads is not the same on {job.host} as on the head"
             recorder.event(EntryFinished(status="failed", reason=reason), entry=job.entry)
+            finished(context)
             return
         run_entry(context, prepared, job.decisions, job.past, steps=[step.name for step in prepared.steps])
+        finished(context)
     except Interrupted as error:
         recorder.event(NightInterrupted(reason=str(error)))
         raise SystemExit(0) from None

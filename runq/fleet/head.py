@@ -39,13 +39,14 @@ class FleetOptions:
     """How a night on several machines goes.
 
     Args:
+        queue: the queue file's text, as every machine gets it; ``queue_path`` what messages call it.
         lease_s: how long a machine may go on without a word from the head.
         hold_s: how long a machine may keep a question open until there is something to tell.
         silence_s: after so long without a word from the head no further step starts.
-        want: the queue file's text, as every machine gets it.
     """
 
     queue: str
+    queue_path: str
     lease_s: float = LEASE_S
     hold_s: float = 2.0
     silence_s: float = 15.0
@@ -119,12 +120,16 @@ class Fleet:
         with self.context.recorder.journal.reader() as reader:
             rows = [row for row in reader.leases(night) if row["ended"] is None]
         for row in rows:
-            work = works.get(row["entry"])
             until_s = self.now() + left_s(row["until"], row["lease_s"])
             lease = Lease(lease_s=row["lease_s"], until_s=until_s, machine_until_s=0.0)
-            if work is None:  # the entry is no longer in the file; nothing waits for it
-                continue
-            holding = Holding(number=row["lease"], work=work, machine=row["host"], slot=row["slot"], lease=lease)
+            holding = Holding(
+                number=row["lease"],
+                entry=row["entry"],
+                work=works.get(row["entry"]),
+                machine=row["host"],
+                slot=row["slot"],
+                lease=lease,
+            )
             self.relay.recall(holding)
             self.held[holding.number] = holding
 
@@ -235,7 +240,8 @@ class Fleet:
         elif not one.started and code is not None and code != 0:
             self._close(one, "refused", f"another night holds the endpoint of {one.machine}")
             machine.not_before_s = self.now() + BUSY_S
-            self.pending.insert(0, _Pending(one.work))
+            if one.work is not None:
+                self.pending.insert(0, _Pending(one.work))
         elif one.stop:
             self._close(one, "done", one.stop)
         else:
@@ -245,7 +251,7 @@ class Fleet:
         """A machine could not finish an entry: it goes elsewhere, unless it has cost too many machines."""
         self._close(one, how, reason)
         lost = self.losses[one.entry] = self.losses.get(one.entry, 0) + 1
-        if one.stop or self.stopped:
+        if one.stop or self.stopped or one.work is None:
             return
         if lost >= max(LOSSES, one.work.prepared.spec.retries + 1):
             self.context.recorder.warn(
@@ -288,10 +294,10 @@ class Fleet:
     def _grant(self, work: planning.Work, machine: Machine, slot: int) -> None:
         """Hand an entry to a machine: the lease is on disk before the machine hears of it."""
         lease_s, prepared = self.options.lease_s, work.prepared
+        lease = Lease.granted(machine.word, lease_s, self.now())
         granted = LeaseGranted(host=machine.name, until=until_text(lease_s), lease_s=lease_s, slot=slot)
         number = self.context.recorder.event(granted, entry=prepared.entry.id)
-        lease = Lease.granted(machine.word, lease_s, self.now())
-        one = Holding(number=number, work=work, machine=machine.name, slot=slot, lease=lease)
+        one = Holding(number=number, entry=prepared.entry.id, work=work, machine=machine.name, slot=slot, lease=lease)
         self.held[number] = one
         window = self.context.pace.window
         job = Job(
@@ -303,7 +309,7 @@ class Fleet:
             entry=prepared.entry.id,
             index=prepared.spec.index,
             queue=self.options.queue,
-            queue_path=str(self.queue_path(work)),
+            queue_path=self.options.queue_path,
             base_dir=str(prepared.entry.base_dir),
             runs=str(self.context.runs),
             decisions=work.decisions,
@@ -318,17 +324,14 @@ class Fleet:
         assert machine.address is not None  # noqa: S101 - `ready` says so
         self.transport.start(machine.address, number, job.to_json(), one.terms(machine.word), {"endpoint": 1})
 
-    def queue_path(self, work: planning.Work) -> str:
-        """The queue file, as messages name it."""
-        with self.context.recorder.journal.reader() as reader:
-            return str(reader.latest_plan(self.context.recorder.night)["queue_path"])
-
     def _once_more(self, work: planning.Work) -> planning.Work:
         with self.context.recorder.journal.reader() as reader:
             return planning.once_more(work, reader, self.context.recorder.night)
 
     def _outcome(self, one: Holding) -> None:
         """What an entry's end means for the night."""
+        if one.work is None:
+            return
         good = one.finished == "complete"
         policy = RetryPolicy.of(one.work.prepared.spec)
         if not good and policy.when == "end" and one.last_ended and policy.again(one.last_ended, self._round):

@@ -21,10 +21,11 @@ FRESH_S = 30.0
 
 @attrs.define
 class Holding:
-    """An open lease, and what its machine has told of it so far."""
+    """An open lease, and what its machine has told of it so far. ``work`` is ``None`` where the file lost the entry."""
 
     number: int
-    work: Work
+    entry: int
+    work: Work | None
     machine: str
     slot: int
     lease: Lease
@@ -37,11 +38,6 @@ class Holding:
     """The status of its `entry.finished`; ``None`` before."""
     reason: str = ""
     deferred: bool = False
-
-    @property
-    def entry(self) -> int:
-        """The entry's id."""
-        return self.work.prepared.entry.id
 
     def terms(self, word: Word) -> Terms:
         """What its machine is told."""

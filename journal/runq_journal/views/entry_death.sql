@@ -19,6 +19,8 @@ JOIN event AS began ON began.id = (
 )
 WHERE died.kind = 'night.interrupted'
   AND json_extract(died.data, '$.reason') = 'the runner died'
+  -- What runs on another machine does not die with the head.
+  AND json_extract(began.data, '$.origin') IS NULL
   -- It began under the plan that the runner died with, and has no end.
   AND began.id > (
     SELECT max(other.id) FROM event AS other

@@ -12,6 +12,7 @@
 --   created_at     creation time of its process, in seconds since 1970; with boot_id it names the process
 --   boot_id        the machine's boot it ran in
 --   started_at     when it started, UTC, ISO 8601
+--   host           the machine of a cluster it runs on; null for the runner's own
 CREATE VIEW unfinished AS
 SELECT
   started.night,
@@ -24,7 +25,8 @@ SELECT
   json_extract(spawned.data, '$.pid') AS pid,
   json_extract(spawned.data, '$.created_at') AS created_at,
   json_extract(spawned.data, '$.boot_id') AS boot_id,
-  started.at AS started_at
+  started.at AS started_at,
+  json_extract(started.data, '$.origin.host') AS host
 FROM event AS started
 -- By kind: a harness may call a step "server" too.
 LEFT JOIN event AS spawned ON spawned.id = (
