@@ -88,6 +88,17 @@ def key(event: StoredEvent) -> Key:
     return (event.night, event.entry, event.step, event.attempt)
 
 
+def lane(event: StoredEvent) -> int:
+    """Whose turn an event belongs to: 0 is the runner's own, another number a lease of a machine of a cluster."""
+    origin = event.data.get("origin")
+    return int(origin["lease"]) if origin else 0
+
+
+def written_at(event: StoredEvent) -> datetime:
+    """When an event was first written, by whoever wrote it."""
+    return datetime.fromisoformat((event.data.get("origin") or {}).get("at") or event.at)
+
+
 def named(event: StoredEvent) -> str:
     """An attempt in words."""
     return f"attempt {event.attempt} of e{event.entry} {event.step}"
@@ -206,16 +217,19 @@ def a_step_builds_on_an_ok_one(record: Record) -> Iterator[str]:
 
 
 def one_thing_at_a_time(record: Record) -> Iterator[str]:
-    """One night, one entry, one step at a time, each inside the other; what is open when a runner dies ends so."""
+    """One night, one entry, one step at a time, each inside the other; what is open when a runner dies ends so.
+
+    On a cluster each lease is a turn of its own, and those of several machines lie side by side.
+    """
     nights = set(record.nights)
     night: str | None = None
-    entry: int | None = None
-    step: Key | None = None
+    turns: dict[int, tuple[int | None, Key | None]] = {}
     for event in (one for one in record.events if one.night in nights):
+        entry, step = turns.get(lane(event), (None, None))
         if event.kind in PLANS:
             if night is not None:
                 yield f"event {event.id}: {event.kind} while the night {night} has no end"
-            night, entry, step = event.night, None, None
+            night = event.night
         elif event.kind in ENDS:
             if night != event.night and not (event.kind == "night.finished" and night is None):
                 yield f"event {event.id}: {event.kind} of a night that does not run"
@@ -241,6 +255,7 @@ def one_thing_at_a_time(record: Record) -> Iterator[str]:
                 yield f"event {event.id}: {event.kind} while {step[2]} of e{step[1]} runs"
             if event.kind == "step.started":
                 step = key(event)
+        turns[lane(event)] = (entry, step)
     if night is not None:
         yield f"the night {night} has no end"
 
@@ -252,8 +267,9 @@ def a_baseline_comes_first(record: Record) -> Iterator[str]:
     """
     phases = False
     proven: set[int | None] = set()
-    reset = settled = first = True
+    turns: dict[int, tuple[bool, bool, bool]] = {}
     for event in record.events:
+        reset, settled, first = turns.get(lane(event), (True, True, True))
         if event.kind in PLANS:
             phases, proven = event.data.get("order") == "phases", set()
         elif event.kind == "entry.started":
@@ -269,6 +285,7 @@ def a_baseline_comes_first(record: Record) -> Iterator[str]:
             if first and not settled and not shared:
                 yield f"event {event.id}: {named(event)} started without a reset and a baseline"
             first = False
+        turns[lane(event)] = (reset, settled, first)
 
 
 def one_writer_at_a_time(record: Record) -> Iterator[str]:
@@ -295,9 +312,9 @@ def samples_lie_within_a_step(record: Record) -> Iterator[str]:
             started[key(event)] = event
         elif event.kind == "step.finished" and key(event) in started:
             first = started.pop(key(event))
-            begin, end = (datetime.fromisoformat(one.at) for one in (first, event))
+            begin, end = written_at(first), written_at(event)
             awake_s = event.elapsed_s - first.elapsed_s
-            same_runner = not by_runner_that_died(event)
+            same_runner = not by_runner_that_died(event) and lane(event) == 0
             sure = begin <= end and not (same_runner and abs((end - begin).total_seconds() - awake_s) > CLOCKS_AGREE_S)
             spans.setdefault((event.night, event.entry, event.step), []).append((begin, end, sure))
     for sample in record.samples:
@@ -305,6 +322,41 @@ def samples_lie_within_a_step(record: Record) -> Iterator[str]:
         if not any(not sure or begin <= sample.at <= end for begin, end, sure in found):
             where = f"e{sample.entry} {sample.step}"
             yield f"a reading of {sample.probe} at {sample.at.isoformat()} lies in no attempt of {where}"
+
+
+def an_entry_is_one_machines_at_a_time(record: Record) -> Iterator[str]:
+    """No entry has two open leases, no place of a machine two entries; what is written under a lease lies within it."""
+    open_now: dict[int, StoredEvent] = {}
+    for event in record.events:
+        if event.kind == "lease.granted":
+            place = (event.data["host"], event.data["slot"])
+            for number, other in open_now.items():
+                if (other.night, other.entry) == (event.night, event.entry):
+                    yield f"event {event.id}: e{event.entry} is handed out while lease {number} of it is open"
+                if (other.data["host"], other.data["slot"]) == place:
+                    yield f"event {event.id}: {place[0]} gets e{event.entry} while it has e{other.entry}"
+            open_now[event.id] = event
+        elif event.kind in ("lease.renewed", "lease.ended"):
+            number = int(event.data["lease"])
+            if number not in open_now:
+                yield f"event {event.id}: {event.kind} of lease {number}, which is not open"
+            elif event.kind == "lease.ended":
+                del open_now[number]
+        elif event.kind != "delivery.late" and (number := lane(event)):
+            granted = open_now.get(number)
+            if granted is None or granted.entry != event.entry:
+                yield f"event {event.id}: {event.kind} of e{event.entry} under lease {number}, which is not open for it"
+
+
+def each_machines_words_come_once_and_in_order(record: Record) -> Iterator[str]:
+    """What a machine wrote stands here in its order, nothing twice."""
+    last: dict[str, int] = {}
+    for event in record.events:
+        origin = event.data.get("origin") or {}
+        if "seq" in origin:
+            if origin["seq"] <= last.get(origin["outbox"], 0):
+                yield f"event {event.id}: event {origin['seq']} of {origin['host']} comes behind a later one"
+            last[origin["outbox"]] = origin["seq"]
 
 
 def nothing_is_lost(record: Record) -> Iterator[str]:
@@ -366,6 +418,8 @@ LAWS: Mapping[str, Law] = {
         a_baseline_comes_first,
         one_writer_at_a_time,
         samples_lie_within_a_step,
+        an_entry_is_one_machines_at_a_time,
+        each_machines_words_come_once_and_in_order,
         nothing_is_lost,
     )
 }

@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("runq.commands.init", "Write a queue file from what the servers of this machine offer."),
     "doctor": ("runq.commands.doctor", "Look over this machine before a night, and say what is missing."),
     "night": ("runq.commands.night", "Run a queue file through the night, or resume one."),
+    "cluster": ("runq.commands.cluster", "Make the certificates of a cluster, or show how to start it."),
     "check": ("runq.commands.check", "Load and ask every model once, and prove that it goes again."),
     "plan": ("runq.commands.plan", "Show what a night would run, and why."),
     "status": ("runq.commands.status", "Show the latest night, also while it runs."),

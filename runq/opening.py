@@ -46,6 +46,8 @@ def opened_journal(
     ):
         become_subreaper()
         _remove_leftovers(path)
+        if here:
+            paths.shared_token(path).unlink(missing_ok=True)
         for dead in _close_dead_nights(journal, interrupts):
             summary_error(journal, dead, runs)
         yield journal

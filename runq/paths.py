@@ -76,6 +76,11 @@ def is_begun(journal: Path) -> bool:
         return True
 
 
+def shared_token(journal: Path) -> Path:
+    """What a cluster's machines read to prove that they see the same runs folder; there while a head is at work."""
+    return journal.with_name(journal.name + ".shared")
+
+
 def existing_journal(runs: Path) -> Path:
     """The journal of a runs folder.
 

@@ -208,7 +208,8 @@ class JournalReader:
         """The probe readings of a night behind a number: number, UTC time (ISO 8601), entry, step, probe, MB."""
         with translated(self.path, "read"):
             yield from self._conn.execute(
-                "SELECT id, at, entry, step, probe, mb FROM sample WHERE night = ? AND id > ? ORDER BY id", (night, after)
+                "SELECT id, at, entry, step, probe, mb FROM sample WHERE night = ? AND id > ? ORDER BY id",
+                (night, after),
             )
 
     def leases(self, night: str | None = None) -> list[Row]:
@@ -392,7 +393,8 @@ class JournalReader:
             "entry.finished",
         )
         row = self._query(
-            f"SELECT kind, entry, json_extract(data, '$.origin') AS origin FROM event WHERE night = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608
+            "SELECT kind, entry, json_extract(data, '$.origin') AS origin FROM event"  # noqa: S608
+            f" WHERE night = ? AND kind IN ({', '.join('?' * len(kinds))})"
             " ORDER BY id DESC LIMIT 1",
             (night, *kinds),
         )

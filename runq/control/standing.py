@@ -36,6 +36,12 @@ BESIDE = (
     "night.continued",
     "night.slept",
     "night.kept_awake",
+    "host.joined",
+    "host.lost",
+    "lease.granted",
+    "lease.renewed",
+    "lease.ended",
+    "delivery.late",
 )
 """Kinds that say nothing about what the night does now: it did the same before and after."""
 

@@ -15,7 +15,7 @@ from runq.fleet.dask_transport import DaskTransport, Own
 from runq.fleet.head import FleetOptions, run_fleet
 from runq.fleet.secure import security_for
 from runq.host import versions
-from runq.paths import private_folder
+from runq.paths import JOURNAL_NAME, private_folder, shared_token
 from runq_schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def dask_cluster(
         )
     private_folder(runs)
     token = secrets.token_hex(16)
-    shared = runs / f".runq-shared-{token}"
+    shared = shared_token(runs / JOURNAL_NAME)
     shared.touch(mode=0o600)
     shared.write_text(token, encoding="utf-8")
     own = Own(versions=versions(), plugins=_used(queue.offers), token=token, token_path=shared)

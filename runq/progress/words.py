@@ -96,6 +96,16 @@ def _words(  # noqa: PLR0912 - one branch per kind of event
             return f"server {how}" + (f"; could not end {list(event.survivors)}" if event.survivors else "")
         case events.Warned():
             return f"warning: {event.message}" + (f" - {event.remedy}" if event.remedy else "")
+        case events.HostJoined():
+            return f"{event.host} takes part ({event.slots} at a time)"
+        case events.HostLost():
+            return f"{event.host} cannot be reached: {event.reason}"
+        case events.LeaseGranted():
+            return f"goes to {event.host}"
+        case events.LeaseEnded():
+            return None if event.how == "done" else f"taken back from {event.host}: {event.reason}"
+        case events.DeliveredLate():
+            return f"{event.name} of {event.host} came after its lease had ended"
         case events.NightInterrupted():
             return f"night interrupted: {event.reason}"
         case events.CheckStarted():
