@@ -218,10 +218,20 @@ def commands() -> str:
         command = cli.get_command(context, name)
         if command is None:
             raise LookupError(name)
-        inner = click.Context(command, info_name=name, parent=context)
-        usage = " ".join(["runq", name, *(_usage(param) for param in command.params)]).strip()
-        parts.append(f"### `runq {name}`\n\n```text\n{usage}\n```\n\n{_help(command)}\n\n{_options(command, inner)}")
+        parts += _command(command, name, context)
     return "\n\n".join(parts)
+
+
+def _command(command: click.Command, name: str, context: click.Context) -> list[str]:
+    """A command, and behind it those of a group."""
+    inner = click.Context(command, info_name=name, parent=context)
+    words = inner.command_path
+    usage = " ".join([words, *(_usage(param) for param in command.params)]).strip()
+    parts = [f"### `{words}`\n\n```text\n{usage}\n```\n\n{_help(command)}\n\n{_options(command, inner)}".rstrip()]
+    if isinstance(command, click.Group):
+        for part, one in command.commands.items():
+            parts += _command(one, part, inner)
+    return parts
 
 
 def _usage(param: click.Parameter) -> str:

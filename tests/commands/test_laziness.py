@@ -27,7 +27,7 @@ entries:
     model: m
 """
 
-PAGES = {"datasette", "sqlite_utils", "rich", "altair", "dask", "starlette", "jinja2"}
+PAGES = {"datasette", "sqlite_utils", "rich", "altair", "dask", "distributed", "cryptography", "starlette", "jinja2"}
 YAML = {"strictyaml", "cattrs", "runq_schemas.parse", "runq_schemas.queue"}
 NIGHT = {"runq.night", "runq.processes", "runq.settle", "runq_schemas.events", "psutil"}
 """What only a night or a journal's writer needs; `runq_schemas.events` makes fifty classes."""

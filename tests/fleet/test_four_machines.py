@@ -12,7 +12,6 @@ from bench.laws import broken, read
 from bench.laws_of_files import LAWS_OF_FILES
 from runq.fleet.secure import make_certificates
 from runq_journal import JournalReader
-
 from tests.fleet.namespaces import Network
 
 ENTRIES = int(os.environ.get("RUNQ_FLEET_ENTRIES", "16"))

@@ -230,6 +230,7 @@ def test_unfinished(golden_db: Path, golden: ModuleType) -> None:
             "created_at": 1788300000.25,
             "boot_id": "boot-1",
             "started_at": "2026-09-02T21:20:05.000000Z",
+            "host": None,
             "started_event": 37,
         }
     with JournalReader.open(golden_db, upto=37) as reader:
