@@ -128,38 +128,6 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     "night.slept": [
         (ev.NightSlept(seconds=3600.0, how="CLOCK_BOOTTIME"), "the machine slept for 1:00 h"),
     ],
-    "host.joined": [
-        (
-            ev.HostJoined(
-                host="anna",
-                machine=ev.Host(name="anna", system="Linux 6", machine="x86_64", cpus=8, memory_mb=16384.0),
-                address="tls://192.0.2.7:40001",
-                slots=1,
-            ),
-            "anna takes part (1 at a time)",
-        ),
-    ],
-    "host.lost": [
-        (
-            ev.HostLost(host="anna", reason="its Dask worker left"),
-            "anna cannot be reached: its Dask worker left",
-        ),
-    ],
-    "lease.granted": [(ev.LeaseGranted(host="anna", until="", lease_s=300.0), "e0 goes to anna")],
-    "lease.renewed": [(ev.LeaseRenewed(lease=7, host="anna", until=""), None)],
-    "lease.ended": [
-        (ev.LeaseEnded(lease=7, host="anna", how="done"), None),
-        (
-            ev.LeaseEnded(lease=7, host="anna", how="expired", reason="it was silent"),
-            "e0 taken back from anna: it was silent",
-        ),
-    ],
-    "delivery.late": [
-        (
-            ev.DeliveredLate(lease=7, host="anna", name="step.finished", event={}),
-            "e0 step.finished of anna came after its lease had ended",
-        ),
-    ],
     "entry.started": [(ev.EntryStarted(), "e0 gemma")],
     "reset.started": [(ev.ResetStarted(backend="lms", before_step="eval"), None)],
     "reset.finished": [
@@ -267,6 +235,38 @@ WORDS: dict[str, list[tuple[ev.Event, str | None]]] = {
     ],
     "night.interrupted": [(ev.NightInterrupted(reason="SIGINT"), "night interrupted: SIGINT")],
     "night.finished": [(ev.NightFinished(total=2, complete=1), "night finished: 1 of 2 entries complete")],
+    "host.joined": [
+        (
+            ev.HostJoined(
+                host="anna",
+                machine=ev.Host(name="anna", system="Linux 6", machine="x86_64", cpus=8, memory_mb=16384.0),
+                address="tls://192.0.2.7:40001",
+                slots=1,
+            ),
+            "anna takes part (1 at a time)",
+        ),
+    ],
+    "host.lost": [
+        (
+            ev.HostLost(host="anna", reason="its Dask worker left"),
+            "anna cannot be reached: its Dask worker left",
+        ),
+    ],
+    "lease.granted": [(ev.LeaseGranted(host="anna", until="", lease_s=300.0), "e0 goes to anna")],
+    "lease.renewed": [(ev.LeaseRenewed(lease=7, host="anna", until=""), None)],
+    "lease.ended": [
+        (ev.LeaseEnded(lease=7, host="anna", how="done"), None),
+        (
+            ev.LeaseEnded(lease=7, host="anna", how="expired", reason="it was silent"),
+            "e0 taken back from anna: it was silent",
+        ),
+    ],
+    "delivery.late": [
+        (
+            ev.DeliveredLate(lease=7, host="anna", name="step.finished", event={}),
+            "e0 step.finished of anna came after its lease had ended",
+        ),
+    ],
     "check.started": [(check_started("gemma", "qwen"), "check started: 2 models")],
     "check.model": [
         (checked(), "e0 gemma: ok (answer ok) [+8500 MB]"),
