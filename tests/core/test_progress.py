@@ -309,7 +309,8 @@ def test_every_kind_of_event_has_its_words() -> None:
 
 @pytest.mark.parametrize(("event", "expected"), [case for cases in WORDS.values() for case in cases])
 def test_the_words_of_an_event(event: ev.Event, expected: str | None) -> None:
-    entry = None if event.kind.startswith(("night.", "host.")) or event.kind in ("check.started", "check.finished") else 0
+    of_none = event.kind.startswith(("night.", "host.")) or event.kind in ("check.started", "check.finished")
+    entry = None if of_none else 0
     assert words(event, entry=entry, step="eval", names={0: "gemma"}) == expected
 
 
