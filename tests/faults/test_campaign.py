@@ -54,7 +54,7 @@ one_run.scenario = lambda seed: s.Scenario(
 SABOTAGE = {
     ("no process is left", 1): f"{KILLED_IN_A_STEP_THAT_HANGS}import runq.processes\n"
     "runq.processes.sweep = lambda *_, **__: runq.processes.Ended()",
-    ("what is ok does not run again", 1): "import runq.resume\n"
+    ("what is ok does not run again", 4): "import runq.resume\n"
     "runq.resume._reason = lambda step, last, *_: f'{last.status} in attempt 1' if last else 'has not run'",
     ("summaries are the journals", 1): "import runq.night_loop\nrunq.night_loop.write_summary = lambda context: None",
     ("no secret is told", 1): "import runq.redact\nrunq.redact.Redactor.suspects = lambda self, text: False",
