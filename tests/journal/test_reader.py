@@ -91,9 +91,14 @@ def without_added(data: str) -> dict[str, Any]:
 
 def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = [{**row, "data": without_added(row["data"])} if "data" in row else row for row in rows]
-    times = ("at", "started_at", "finished_at", "last_at")
+    times = ("at", "started_at", "finished_at", "last_at", "began_at", "ended_at")
+    by_the_clock = ("queue_dir", "began_at")
     return [
-        {key: value for key, value in row.items() if key not in times and not (key == "seconds" and "queue_dir" in row)}
+        {
+            key: value
+            for key, value in row.items()
+            if key not in times and not (key == "seconds" and any(name in row for name in by_the_clock))
+        }
         for row in sorted(rows, key=lambda row: [str(value) for key, value in row.items() if key not in times])
     ]
 
