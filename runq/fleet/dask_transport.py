@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,15 @@ class Own:
         return "", ""
 
 
+@attrs.frozen(kw_only=True)
+class Station:
+    """What the workers are asked to run; importable there."""
+
+    introduce: Callable[..., Any] = introduce
+    exchange: Callable[..., Any] = exchange
+    run_lease: Callable[..., Any] = run_lease
+
+
 class DaskTransport:
     """Reaches the workers of a Dask scheduler.
 
@@ -72,13 +81,23 @@ class DaskTransport:
         address: the scheduler's.
         security: TLS, where it has certificates.
         own: what a machine has to be like.
+        station: what its workers run; by default the real thing.
         connect_s: how long the first connection may take.
 
     Raises:
         OSError: the scheduler cannot be reached in this time.
     """
 
-    def __init__(self, address: str, *, security: Security | None, own: Own, connect_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        security: Security | None,
+        own: Own,
+        station: Station | None = None,
+        connect_s: float = 10.0,
+    ) -> None:
+        self._station = station or Station()
         self._address = address
         self._security = security
         self._own = own
@@ -182,7 +201,7 @@ class DaskTransport:
             self._refuse(address, name, f"it has no resource {RESOURCE!r}", f'start it with --resources "{RESOURCE}=1"')
             return
         try:
-            seen = await self._run(address, introduce, self._own.token, str(self._own.token_path))
+            seen = await self._run(address, self._station.introduce, self._own.token, str(self._own.token_path))
         except TimeoutError:
             return  # it is asked again with the next look
         except Exception as error:
@@ -222,7 +241,7 @@ class DaskTransport:
     async def _ask(self, address: str, ask: Ask) -> None:
         told = None
         try:
-            running: Any = self._client.run(exchange, ask, workers=[address])
+            running: Any = self._client.run(self._station.exchange, ask, workers=[address])
             told = (await asyncio.wait_for(running, ask.hold_s + ANSWER_S))[address]
         except Exception:  # no answer is an answer: the lease knows what to do
             await asyncio.sleep(REFRESH_S)
@@ -230,7 +249,7 @@ class DaskTransport:
 
     async def _start(self, address: str, lease: int, job: str, terms: Terms, resources: dict[str, float]) -> None:
         self._futures[lease] = self._client.submit(
-            run_lease,
+            self._station.run_lease,
             job,
             terms,
             key=f"runq-lease-{ask_key(job)}-{lease}",

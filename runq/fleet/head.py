@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 PUMP_S = 0.25
 """How soon the head notices Ctrl-C."""
 
+SUMMARY_SHARE = 20
+"""The summaries are written again when so many times as long as they took has passed, and at the end: of a thousand
+entries they take a while, and a hundred machines end one every few seconds."""
+
 BUSY_S = 30.0
 """A machine whose endpoint another night holds is left alone for so long."""
 
@@ -74,8 +78,9 @@ class Fleet:
     later: dict[int, tuple[planning.Work, float]] = attrs.field(factory=dict, init=False)
     losses: dict[int, int] = attrs.field(factory=dict, init=False)
     stopped: str = attrs.field(default="", init=False)
+    _summary_due_s: float | None = attrs.field(default=None, init=False)
+    _summary_after_s: float = attrs.field(default=0.0, init=False)
     _round: int = attrs.field(default=0, init=False)
-    _usual: Mapping[tuple[str, str, str, str], tuple[float, int]] = attrs.field(factory=dict, init=False)
 
     @relay.default
     def _nothing_taken_yet(self) -> Relay:
@@ -149,6 +154,7 @@ class Fleet:
                     self._answer(news)
         self._renew()
         self._expire()
+        self._summarise()
         for machine in self.machines.values():
             if machine.address is not None and not machine.asked:
                 self._ask(machine)
@@ -266,7 +272,14 @@ class Fleet:
     def _close(self, one: Holding, how: LeaseEnd, reason: str) -> None:
         self.relay.end(one, how, reason)
         del self.held[one.number]
+        self._summary_due_s = self._summary_after_s
+
+    def _summarise(self) -> None:
+        if self._summary_due_s is None or (began_s := self.now()) < self._summary_due_s:
+            return
         write_summary(self.context)
+        took_s = self.now() - began_s
+        self._summary_due_s, self._summary_after_s = None, self.now() + SUMMARY_SHARE * took_s
 
     # --- entries --------------------------------------------------------------------------------------------------
 

@@ -143,9 +143,14 @@ def _tell(folder: Path, terms: Terms) -> None:
 
 async def exchange(ask: Ask) -> Told:
     """Take the terms, and tell what is new; wait for something new as long as the head allows."""
+    return await exchange_from(state_folder(), ask)
+
+
+async def exchange_from(state: Path, ask: Ask) -> Told:
+    """The same from any state folder."""
     from runq.processes import boot_id
 
-    outbox = outbox_folder(state_folder(), ask.journal, ask.night)
+    outbox = outbox_folder(state, ask.journal, ask.night)
     boot, heard_s = boot_id(), elapsed()
     for lease, terms in ask.terms.items():
         folder = job_folder(outbox, lease)
