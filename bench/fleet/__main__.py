@@ -95,7 +95,7 @@ def play(entries: int, machines: int, shortest_s: float, longest_s: float, folde
     try:
         time.sleep(5)
         argv = [sys.executable, "-m", "bench.fleet.machines", address, str(machines), str(folder / "machines")]
-        stations = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True)
+        stations = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         started.append(stations)
         assert stations.stdout is not None
         print(stations.stdout.readline().strip(), file=sys.stderr)
@@ -118,16 +118,12 @@ def report(took: dict[str, float], seconds: list[float], machines: int, journal:
     relayed = sum("origin" in e.data for e in record.events)
     print(f"entries                {len(seconds)} of {min(seconds):g} to {max(seconds):g} s, {machines} machines")
     print(f"complete               {took['complete']:g}")
-    print(
-        f"makespan               {makespan_s:.1f} s, {makespan_s / least_s:.3f} times the lower bound {least_s:.1f} s"
-    )
-    print(
-        f"head, processor        {took['cpu_s'] / took['wall_s']:.2f} cores ({took['cpu_s']:.1f} s of {took['wall_s']:.1f})"
-    )
+    more = f"{makespan_s / least_s:.3f} times the lower bound of {least_s:.1f} s"
+    print(f"makespan               {makespan_s:.1f} s, {more}")
+    cores, rate = took["cpu_s"] / took["wall_s"], len(record.events) / makespan_s
+    print(f"head, processor        {cores:.2f} cores ({took['cpu_s']:.1f} s of {took['wall_s']:.1f})")
     print(f"head, memory           {took['peak_mb']:.0f} MB at most")
-    print(
-        f"journal                {len(record.events)} events, {relayed} of them relayed, {len(record.events) / makespan_s:.1f}/s"
-    )
+    print(f"journal                {len(record.events)} events, {relayed} of them relayed, {rate:.1f}/s")
     for law, breaches in found.items():
         print(f"BROKEN {law}: {breaches[:3]}")
     return int(bool(found) or took["complete"] != len(seconds))

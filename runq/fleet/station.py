@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def introduce(token: str = "", token_path: str = "") -> dict[str, Any]:
     from runq.host import this_host, versions
     from runq.processes import boot_id
 
+    logging.getLogger("distributed.worker").addFilter(_not_every_question)
     shares = False
     with suppress(OSError):
         shares = bool(token) and Path(token_path).read_text(encoding="utf-8") == token
@@ -59,6 +61,11 @@ def introduce(token: str = "", token_path: str = "") -> dict[str, Any]:
         "now_s": elapsed(),
         "shares": shares,
     }
+
+
+def _not_every_question(record: logging.LogRecord) -> bool:
+    # Dask writes a line for each function that is run beside the tasks: here one every two seconds, all night.
+    return not record.getMessage().startswith("Run out-of-band function")
 
 
 _started_here: set[Path] = set()
