@@ -68,6 +68,8 @@ def status_of(reader: JournalReader, journal: Path, wanted: str) -> dict[str, An
         }
     )
     data["running"] = running_step(reader, wanted, data["now"], data["entries"]) if mine else None
+    if hosts := reader.hosts(wanted):
+        data["entries"] = [{**entry, "host": hosts.get(entry["id"])} for entry in data["entries"]]
     data["journal"] = str(journal)
     data["resume"] = resume_command(plan, wanted, journal.parent) if data["complete"] < data["total"] else None
     return data
@@ -176,7 +178,8 @@ def entry_lines(entry: Mapping[str, Any], width: int) -> list[str]:
         width: of the column of models; see `model_column`.
     """
     steps = "  ".join(_step_text(step) for step in entry["steps"]) or entry["status"]
-    lines = [f"{'e' + str(entry['id']):<3}  {one_line(entry['model_id']):<{width}}  {steps}{_delta_text(entry)}"]
+    host = f"  on {one_line(entry['host'])}" if entry.get("host") else ""
+    lines = [f"{'e' + str(entry['id']):<3}  {one_line(entry['model_id']):<{width}}  {steps}{_delta_text(entry)}{host}"]
     lines += [f"      {step}: {metric_text(first)}" for step, first in first_metrics(entry["metrics"])]
     return [*lines, f"      {one_line(entry['reason'])}"] if entry["reason"] else lines
 

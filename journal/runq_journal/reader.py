@@ -424,9 +424,13 @@ class JournalReader:
         """What the user was to know."""
         return self.view("warning", night)
 
-    def durations(self) -> list[Row]:
-        """The median seconds of each step, model and pack over all nights."""
-        return self.view("duration_estimate")
+    def durations(self, host: str | None = None) -> list[Row]:
+        """The median seconds of each step, model and pack over all nights, on one machine of a cluster or on none."""
+        return [row for row in self.view("duration_estimate") if row["host"] == host]
+
+    def hosts(self, night: str) -> dict[int, str]:
+        """The machine of a cluster that each entry ran on last; empty for a night on one machine."""
+        return {row["entry"]: row["host"] for row in self.view("entry_host", night)}
 
     def _sample(self, row: Row) -> Sample:
         columns = {name: value for name, value in row.items() if name != "id"}
@@ -438,7 +442,7 @@ class JournalReader:
     def usual_seconds(self, step: str, model_id: str, pack: str | None) -> float | None:
         """The median seconds of a step, model and pack over all nights; ``None`` without an ok attempt."""
         rows = self._query(
-            "SELECT seconds FROM duration_estimate WHERE step = ? AND model_id = ? AND pack IS ?",
+            "SELECT seconds FROM duration_estimate WHERE step = ? AND model_id = ? AND pack IS ? AND host IS NULL",
             (step, model_id, pack),
         )
         return float(rows[0]["seconds"]) if rows else None

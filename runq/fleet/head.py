@@ -330,12 +330,23 @@ class Fleet:
             identities=work.identities,
             until=window.until.isoformat() if window.until else None,
             hard=window.hard,
-            usual={},
+            usual=self._usual(machine.name, work),
             silence_s=self.options.silence_s,
             grace_s=self.context.grace_s,
         )
         assert machine.address is not None  # noqa: S101 - `ready` says so
         self.transport.start(machine.address, number, job.to_json(), one.terms(machine.word), {"endpoint": 1})
+
+    def _usual(self, host: str, work: planning.Work) -> dict[str, tuple[float, int]]:
+        """How long the entry's steps usually take on a machine; asked for only where a deadline goes by it."""
+        if self.context.pace.window.until is None:
+            return {}
+        model, pack = work.prepared.spec.model.id, work.prepared.spec.pack
+        with self.context.recorder.journal.reader() as reader:
+            rows = reader.durations(host)
+        return {
+            row["step"]: (row["seconds"], row["n"]) for row in rows if (row["model_id"], row["pack"]) == (model, pack)
+        }
 
     def _once_more(self, work: planning.Work) -> planning.Work:
         with self.context.recorder.journal.reader() as reader:

@@ -180,3 +180,29 @@ def test_the_summary_is_rebuilt_byte_for_byte(cluster):
     )  # fmt: skip
     assert replay.returncode == 0, replay.stderr
     assert summary.read_bytes() == before
+
+
+def test_figures_of_different_machines_stand_apart(cluster):
+    """`a` waits on one machine: its median is that machine's alone, and neither is the runner's own."""
+    cluster.entries("a", "b")
+    cluster.scheduler()
+    for name in ("anna", "bert"):
+        cluster.worker(name)
+        cluster.joined(name)
+    assert cluster.night().returncode == 0
+    with cluster.reader() as reader:
+        hosts = reader.hosts(reader.latest_night())
+        assert sorted(hosts.values()) == ["anna", "bert"]
+        assert reader.durations() == []
+        for name in ("anna", "bert"):
+            (model,) = [model for model, host in zip("ab", (hosts[0], hosts[1]), strict=True) if host == name]
+            finished = [
+                e.data["seconds"] for e in reader.events(kinds=("step.finished",)) if e.entry == "ab".index(model)
+            ]
+            rows = {row["step"]: (row["model_id"], row["seconds"], row["n"]) for row in reader.durations(name)}
+            assert rows == {"first": (model, finished[0], 1), "second": (model, finished[1], 1)}
+    shown = subprocess.run(
+        [sys.executable, "-m", "runq", "status", "--runs", "runs"],
+        cwd=cluster.folder, env=cluster.env, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert f"on {hosts[0]}" in shown.splitlines()[3] and f"on {hosts[1]}" in shown.splitlines()[4]

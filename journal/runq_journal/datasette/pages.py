@@ -188,7 +188,7 @@ class Pages:
         ]
 
     def _durations(self) -> list[Row]:
-        rows = self.reader.durations()
+        rows = self.reader.view("duration_estimate")
         longest = max((row["seconds"] for row in rows), default=0) or 1
         return [{**row, "percent": 100 * row["seconds"] / longest} for row in rows]
 

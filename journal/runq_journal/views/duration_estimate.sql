@@ -1,4 +1,5 @@
 -- How long a step takes by its history: the median of its ok attempts, by model and pack, over all nights and imports.
+-- The machines of a cluster have rows of their own: figures of different machines are never averaged.
 --
 -- Columns:
 --   step      the step's name
@@ -6,6 +7,7 @@
 --   pack      the pack, as written
 --   seconds   median, in seconds
 --   n         how many ok attempts there are
+--   host      the machine of a cluster; null for the runner's own and for imports
 CREATE VIEW duration_estimate AS
 WITH entries AS (
   -- Of the newest plan that has the entry: a later one may have dropped it.
@@ -24,14 +26,19 @@ WITH entries AS (
   GROUP BY night, entry
 ),
 timed AS (
-  SELECT finished.step, entries.model_id, entries.pack, json_extract(finished.data, '$.seconds') AS seconds
+  SELECT
+    finished.step,
+    entries.model_id,
+    entries.pack,
+    json_extract(finished.data, '$.seconds') AS seconds,
+    json_extract(finished.data, '$.origin.host') AS host
   FROM event AS finished
   JOIN entries ON entries.night = finished.night AND entries.entry = finished.entry
   WHERE finished.kind = 'step.finished'
     AND json_extract(finished.data, '$.status') = 'ok'
     AND json_extract(finished.data, '$.seconds') IS NOT NULL
   UNION ALL
-  SELECT step, model_id, pack, seconds FROM imported_step WHERE status = 'ok' AND seconds IS NOT NULL
+  SELECT step, model_id, pack, seconds, NULL FROM imported_step WHERE status = 'ok' AND seconds IS NOT NULL
 ),
 ranked AS (
   SELECT
@@ -39,12 +46,13 @@ ranked AS (
     model_id,
     pack,
     seconds,
-    row_number() OVER (PARTITION BY step, model_id, pack ORDER BY seconds) AS number,
-    count(*) OVER (PARTITION BY step, model_id, pack) AS n
+    host,
+    row_number() OVER (PARTITION BY step, model_id, pack, host ORDER BY seconds) AS number,
+    count(*) OVER (PARTITION BY step, model_id, pack, host) AS n
   FROM timed
 )
-SELECT step, model_id, pack, avg(seconds) AS seconds, n
+SELECT step, model_id, pack, avg(seconds) AS seconds, n, host
 FROM ranked
 -- The middle one, or the two in the middle.
 WHERE number IN ((n + 1) / 2, (n + 2) / 2)
-GROUP BY step, model_id, pack, n;
+GROUP BY step, model_id, pack, host, n;
