@@ -28,9 +28,14 @@ def seconds_of(model: str) -> float:
     return float(model.split("-")[1]) / 1000
 
 
+_SAID: dict[str, Any] = {}
+
+
 def played_introduce(token: str, path: str) -> dict[str, Any]:
-    """As a real machine."""
-    return station.introduce(token, path)
+    """As a real machine; looked up once, since a hundred share this process."""
+    if not _SAID:
+        _SAID.update(station.introduce(token, path))
+    return {**_SAID, "now_s": elapsed()}
 
 
 async def played_exchange(ask: Ask, dask_worker: Any = None) -> Told:

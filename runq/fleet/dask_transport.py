@@ -184,9 +184,8 @@ class DaskTransport:
         for address in [one for one in self._known if one not in workers]:
             self._forget(address, "its Dask worker left")
         self._looked_at &= set(workers)
-        for address, info in workers.items():
-            if address not in self._known and address not in self._looked_at:
-                await self._look_at(address, info)
+        new = [one for one in workers.items() if one[0] not in self._known and one[0] not in self._looked_at]
+        await asyncio.gather(*(self._look_at(address, info) for address, info in new))
 
     def _forget(self, address: str, reason: str) -> None:
         del self._known[address]

@@ -235,12 +235,14 @@ def _after(journal: Path, ask: Ask) -> tuple[str, list[Written], list[Reading]]:
 
 
 def _with_lease(reader: Any, night: str, have: int) -> Iterator[Written]:
-    # Leases are few: the one that event `have` + 1 belongs to is found by reading them all.
-    begins = {one.id: int(one.data["lease"]) for one in reader.events(night=night, kinds=("lease.renewed",))}
-    lease = next((number for id_, number in reversed(begins.items()) if id_ <= have), 0)
+    # Leases are few: the one that event `have` stands under is found by reading them all.
+    begun = [one for one in reader.events(night=night, kinds=("lease.renewed",)) if one.id <= have]
+    lease = int(begun[-1].data["lease"]) if begun else 0
     for event in reader.events(night=night, after=have):
-        lease = begins.get(event.id, lease)
-        if event.kind in _OWN or event.id in begins or lease == 0:
+        if event.kind == "lease.renewed":  # it may be younger than the reading above
+            lease = int(event.data["lease"])
+            continue
+        if event.kind in _OWN or lease == 0:
             continue
         yield Written(
             seq=event.id,
