@@ -88,7 +88,7 @@ class Cluster:
         return self._start([*argv, *self.dask, *words], f"{name}.log", env=self.worker_env(name))
 
     def worker_env(self, name: str) -> dict[str, str]:
-        return {"XDG_STATE_HOME": str(self.folder / f"state-{name}"), "FLEET_WORKER": name}
+        return {"XDG_STATE_HOME": str(self.folder / f"state-{name}"), "FLEET_WORKER": self._mark(name)}
 
     def joined(self, name: str) -> None:
         self.wait_for(lambda: "Registered to:" in (self.folder / f"{name}.log").read_text())
@@ -153,12 +153,19 @@ class Cluster:
             assert night is not None
             return [row["status"] for row in reader.entry_results(night)]
 
+    def _mark(self, name: str) -> str:
+        # Another run of these tests on this computer has machines of the same names.
+        return f"{self.folder}/{name}"
+
     def processes_of(self, name: str) -> list[psutil.Process]:
         """All that runs on one of the machines: its Dask worker, and what that started."""
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get("FLEET_WORKER") == name and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    process.environ().get("FLEET_WORKER") == self._mark(name)
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     found.append(process)
             except psutil.Error:
                 continue
