@@ -47,6 +47,7 @@ def test_a_machine_that_dies_costs_its_entry_only_until_its_lease_runs_out(clust
     cluster.joined("anna")
     head = cluster.start_night(*SHORT)
     cluster.waits("a", "first")
+    cluster.wait_for(lambda: cluster.events("step.spawned"))  # the head has heard of it
     cluster.power_off("anna")
     cluster.open("a", "first")
     cluster.worker("bert")
