@@ -38,7 +38,7 @@ def attempt_bundle(
     """
     entry = prepared.entry
     if before is None:
-        return paths.bundle_dir(
+        fresh = paths.bundle_dir(
             context.runs,
             context.recorder.night,
             entry.id,
@@ -46,6 +46,7 @@ def attempt_bundle(
             prepared.pack_id,
             attempt=number,
         )
+        return fresh.with_name(fresh.name + context.mark)
     if number == 1:
         return before.bundle
     with context.recorder.journal.reader() as reader:

@@ -53,6 +53,8 @@ class NightContext:
     runs: Path
     environ: Mapping[str, str] = attrs.field(factory=step_environ, repr=False)
     grace_s: float = GRACE_S
+    mark: str = ""
+    """Stands behind the names of logs and new bundles; on a cluster a machine that was lost may have used the same."""
     pace: Pace = attrs.field(factory=Pace)
     battery: ReadsBattery = battery
     warned_blind: set[tuple[int, str]] = attrs.field(factory=set, init=False)
@@ -88,7 +90,8 @@ class NightContext:
 
     def log_path(self, entry: int, step: str, attempt: int) -> Path:
         """The log of an attempt."""
-        return paths.log_path(self.queue_dir, entry, step, attempt)
+        path = paths.log_path(self.queue_dir, entry, step, attempt)
+        return path.with_stem(path.stem + self.mark) if self.mark else path
 
     def restart_number(self, entry: int) -> int:
         """The number of an entry's next restart, from 1, over all its resumes."""

@@ -23,6 +23,8 @@ from datetime import datetime
 from pathlib import Path
 
 from bench.laws import broken, read
+from runq_journal import Journal
+from runq_schemas import events as ev
 
 SETTLE = "{ timeout_s: 2, plateau_polls: 1, poll_interval_s: 0.02, epsilon_mb: 100000 }"
 
@@ -117,6 +119,15 @@ def play(entries: int, machines: int, shortest_s: float, longest_s: float, folde
     return report(json.loads(told.stdout.splitlines()[-1]), seconds, machines, runs / "journal.db")
 
 
+def ceiling(path: Path, events: int = 2000) -> float:
+    """Events per second that one writer can append, each on disk before the next."""
+    with Journal.open(path) as journal:
+        began = time.perf_counter()
+        for number in range(events):
+            journal.append(ev.StepFinished(status="ok", seconds=1.0), night="n", entry=number, step="first", attempt=1)
+        return events / (time.perf_counter() - began)
+
+
 def report(took: dict[str, float], seconds: list[float], machines: int, journal: Path) -> int:
     """Print the figures."""
     record = read(journal)
@@ -135,6 +146,9 @@ def report(took: dict[str, float], seconds: list[float], machines: int, journal:
     print(f"head, processor        {cores:.2f} cores ({took['cpu_s']:.1f} s of {took['wall_s']:.1f})")
     print(f"head, memory           {took['peak_mb']:.0f} MB at most")
     print(f"journal                {len(record.events)} events, {relayed} of them relayed, {rate:.1f}/s")
+    print(
+        f"                       {ceiling(journal.with_name('ceiling.db')):.0f}/s is what this disk lets one writer do"
+    )
     for law, breaches in found.items():
         print(f"BROKEN {law}: {breaches[:3]}")
     return int(bool(found) or took["complete"] != len(seconds))

@@ -172,6 +172,7 @@ def _run(job: Job, folder: Path, queue: PreparedQueue, journal: Journal, interru
         runs=Path(job.runs),
         grace_s=job.grace_s,
         pace=_pace(job, queue),
+        mark=job.mark,
     )
     context.attention = LeasedAttention(recorder, interrupts, leash=leash)
     _begin(context, job, queue, work, folder)

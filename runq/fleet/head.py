@@ -77,6 +77,8 @@ class Fleet:
     pending: list[_Pending] = attrs.field(factory=list, init=False)
     later: dict[int, tuple[planning.Work, float]] = attrs.field(factory=dict, init=False)
     losses: dict[int, int] = attrs.field(factory=dict, init=False)
+    lost: set[int] = attrs.field(factory=set, init=False)
+    """Entries of which a machine may have begun an attempt that nobody knows of."""
     stopped: str = attrs.field(default="", init=False)
     _summary_due_s: float | None = attrs.field(default=None, init=False)
     _summary_after_s: float = attrs.field(default=0.0, init=False)
@@ -123,8 +125,9 @@ class Fleet:
         self.relay.resume()
         night = self.context.recorder.night
         with self.context.recorder.journal.reader() as reader:
-            rows = [row for row in reader.leases(night) if row["ended"] is None]
-        for row in rows:
+            rows = reader.leases(night)
+        self.lost = {row["entry"] for row in rows if row["ended"] in ("expired", "died")}
+        for row in (row for row in rows if row["ended"] is None):
             until_s = self.now() + left_s(row["until"], row["lease_s"])
             lease = Lease(lease_s=row["lease_s"], until_s=until_s, machine_until_s=0.0)
             holding = Holding(
@@ -256,6 +259,7 @@ class Fleet:
     def _lost(self, one: Holding, how: LeaseEnd, reason: str) -> None:
         """A machine could not finish an entry: it goes elsewhere, unless it has cost too many machines."""
         self._close(one, how, reason)
+        self.lost.add(one.entry)
         lost = self.losses[one.entry] = self.losses.get(one.entry, 0) + 1
         if one.stop or self.stopped or one.work is None:
             return
@@ -333,6 +337,7 @@ class Fleet:
             usual=self._usual(machine.name, work),
             silence_s=self.options.silence_s,
             grace_s=self.context.grace_s,
+            mark=f"_l{number}" if prepared.entry.id in self.lost else "",
         )
         assert machine.address is not None  # noqa: S101 - `ready` says so
         self.transport.start(machine.address, number, job.to_json(), one.terms(machine.word), {"endpoint": 1})

@@ -49,6 +49,7 @@ class Job:
         identities: of each step, as the head computed them from its files.
         until: the deadline of the night (ISO 8601); ``hard`` ends a step that runs then.
         usual: for each step that has a history on this machine, its median seconds and how often it ran.
+        mark: stands behind the names of logs and new bundles, where a machine that was lost may have used the same.
         silence_s: with no word from the head for so long, no further step starts.
         grace_s: seconds between SIGTERM and SIGKILL.
     """
@@ -72,6 +73,7 @@ class Job:
     usual: Mapping[str, tuple[float, int]]
     silence_s: float
     grace_s: float
+    mark: str = ""
 
     def to_json(self) -> str:
         """As JSON text."""

@@ -18,6 +18,10 @@ def holds(cluster):
     assert broken(record, LAWS_OF_FILES) == {}
 
 
+def granted_to(cluster, entry):
+    return [f"_l{e.id}" for e in cluster.events("lease.granted") if e.entry == entry]
+
+
 def host_of(cluster, entry):
     return [e.data["host"] for e in cluster.events("lease.granted") if e.entry == entry]
 
@@ -60,6 +64,8 @@ def test_a_machine_that_dies_costs_its_entry_only_until_its_lease_runs_out(clust
         (e.attempt, e.data["status"]) for e in cluster.events("step.finished") if (e.entry, e.step) == (0, "first")
     ]
     assert attempts == [(1, "interrupted"), (2, "ok")]
+    started = [e.data for e in cluster.events("step.started") if (e.entry, e.step) == (0, "first")]
+    assert all(str(granted_to(cluster, 0)[1]) in started[1][what] for what in ("bundle", "log"))  # nobody's but its own
     granted = [e for e in cluster.events("lease.granted") if e.entry == 0]
     assert granted[1].id > ended[0].id  # handed on only then
     holds(cluster)
