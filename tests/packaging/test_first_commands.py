@@ -33,7 +33,7 @@ def bare(tmp_path):
     return run, put
 
 
-PACKAGES = ("chromium", "tmux", "dbus-daemon", "systemd-inhibit", "g++", "make", "ps")
+PACKAGES = ("chromium", "tmux", "dbus-daemon", "systemd-inhibit", "ip", "g++", "make", "ps")
 """The commands of the packages that CI installs."""
 
 NEW = 'if [[ $1 == -c ]]; then exit 0; fi; echo "ran $0 $*"; exit {code}'
@@ -90,7 +90,7 @@ def test_ci_without_rights_names_the_package(bare):
     put("python3", NEW.format(code=0))
     done = run()
     assert done.returncode == 2
-    assert "apt-get install chromium tmux dbus-daemon systemd g++ make procps" in done.stderr
+    assert "apt-get install chromium tmux dbus-daemon systemd iproute2 g++ make procps" in done.stderr
 
 
 def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
@@ -100,7 +100,7 @@ def test_ci_as_root_installs_what_is_missing_and_fails_when_that_fails(bare):
     put("apt-get", 'echo "apt-get $*"')
     done = run()
     assert done.returncode == 0, done.stderr
-    install = "apt-get install --yes --no-install-recommends chromium tmux dbus-daemon systemd g++ make procps"
+    install = "apt-get install --yes --no-install-recommends chromium tmux dbus-daemon systemd iproute2 g++ make procps"
     assert done.stdout.splitlines()[:2] == ["apt-get update", install]
     put("apt-get", "exit 100")
     assert run().returncode == 100
