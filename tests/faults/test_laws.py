@@ -82,6 +82,41 @@ def test_every_law_holds_for_what_a_deadline_leaves(tell, holds):
     assert holds() == {}
 
 
+def test_every_law_holds_for_two_machines_side_by_side(tell, holds):
+    tell.open(0, 1)
+    leases = {host: granted(tell, entry, host) for entry, host in enumerate(("one", "two"))}
+    seq = dict.fromkeys(leases, 0)
+
+    def both(told, step=None, attempt=None):
+        for entry, (host, lease) in enumerate(leases.items()):
+            seq[host] += 1
+            origin = {
+                "host": host,
+                "lease": lease,
+                "outbox": host,
+                "seq": seq[host],
+                "at": tell.clock.now().isoformat(),
+            }
+            tell.say(ev.UnknownEvent(name=told.kind, data={**ev.to_data(told), "origin": origin}), entry, step, attempt)
+
+    both(ev.EntryStarted())
+    both(ev.ResetStarted(backend="none", before_step="eval"))
+    both(ev.ResetFinished(backend="none", verdict="verified", loaded_before=(), loaded_after=(), seconds=1.0))
+    both(ev.SettleStarted(reference_mb={}))
+    both(ev.SettleFinished(status="settled", proven=True, waited_s=0.0, baseline_mb={}, probes=()))
+    for step in ("eval", "judge"):
+        parts = {"argv": ("x",), "log": "x", "bundle": "x", "timeout_s": 1.0, "stall_timeout_s": None}
+        both(ev.StepStarted(**parts, identity="1:x", identity_parts={}), step, 1)
+        both(ev.StepSpawned(pid=1, created_at=1.0, boot_id="b"), step, 1)
+        tell.clock.tick(10)
+        both(ev.StepFinished(status="ok", exit_code=0), step, 1)
+    both(ev.EntryFinished(status="complete"))
+    for entry, (host, lease) in enumerate(leases.items()):
+        end_of_lease(tell, lease, entry, host)
+    tell.end(2, 2)
+    assert holds() == {}
+
+
 # --- what no runner may write -----------------------------------------------------------------------------------
 
 
@@ -258,6 +293,58 @@ def an_interrupted_step_that_nobody_ran_again(tell):
     tell.end(1, 0)
 
 
+def granted(tell, entry=0, host="one", slot=0):
+    return tell.say(ev.LeaseGranted(host=host, until="2026-10-02T00:00:00+00:00", lease_s=300.0, slot=slot), entry)
+
+
+def end_of_lease(tell, lease, entry=0, host="one"):
+    tell.say(ev.LeaseEnded(lease=lease, host=host, how="done"), entry)
+
+
+def from_a_machine(tell, lease, seq, event, entry=0, host="one"):
+    at = tell.clock.now().isoformat()
+    origin = {"host": host, "lease": lease, "outbox": f"outbox-{host}", "seq": seq, "at": at}
+    tell.say(ev.UnknownEvent(name=event.kind, data={**ev.to_data(event), "origin": origin}), entry)
+
+
+def an_entry_of_two_machines(tell):
+    tell.open()
+    granted(tell, host="one")
+    granted(tell, host="two")
+
+
+def a_place_with_two_entries(tell):
+    tell.open(0, 1)
+    granted(tell, 0)
+    granted(tell, 1)
+
+
+def a_lease_that_was_over_is_renewed(tell):
+    tell.open()
+    lease = granted(tell)
+    end_of_lease(tell, lease)
+    tell.say(ev.LeaseRenewed(lease=lease, host="one", until="2026-10-02T00:00:00+00:00"), 0)
+
+
+def a_word_under_a_lease_that_is_over(tell):
+    tell.open()
+    lease = granted(tell)
+    end_of_lease(tell, lease)
+    from_a_machine(tell, lease, 1, ev.EntryStarted())
+
+
+def a_word_under_the_lease_of_another_entry(tell):
+    tell.open(0, 1)
+    from_a_machine(tell, granted(tell, 1), 1, ev.EntryStarted(), entry=0)
+
+
+def a_word_that_comes_twice(tell):
+    tell.open()
+    lease = granted(tell)
+    from_a_machine(tell, lease, 1, ev.EntryStarted())
+    from_a_machine(tell, lease, 1, ev.EntryFinished(status="complete"))
+
+
 def a_wrong_count(tell):
     tell.open()
     tell.turn()
@@ -266,6 +353,8 @@ def a_wrong_count(tell):
     tell.leave()
     tell.end(1, 0)
 
+
+MACHINES = "an entry is one machines at a time"
 
 BROKEN = (
     ("every start has one end", no_end, "attempt 1 of e0 eval has no end"),
@@ -291,6 +380,12 @@ BROKEN = (
     ("a baseline comes first", no_baseline, "e0 eval started without a reset and a baseline"),
     ("a baseline comes first", a_baseline_without_a_reset, "e0 eval started without a reset and a baseline"),
     ("one writer at a time", another_writer, f"another runner wrote while that of the night {NIGHT} was at work"),
+    (MACHINES, an_entry_of_two_machines, "e0 is handed out while lease 2 of it is open"),
+    (MACHINES, a_place_with_two_entries, "one gets e1 while it has e0"),
+    (MACHINES, a_lease_that_was_over_is_renewed, "lease.renewed of lease 2, which is not open"),
+    (MACHINES, a_word_under_a_lease_that_is_over, "entry.started of e0 under lease 2, which is not open for it"),
+    (MACHINES, a_word_under_the_lease_of_another_entry, "entry.started of e0 under lease 2, which is not open for it"),
+    ("each machines words come once and in order", a_word_that_comes_twice, "event 1 of one comes behind a later one"),
     ("nothing is lost", an_entry_that_was_forgotten, "the night finished, and e1 stands at nothing, nothing"),
     ("nothing is lost", an_interrupted_step_that_nobody_ran_again, "e0 stands at interrupted, nothing"),
     ("nothing is lost", a_wrong_count, "0 entries are counted as complete, 1 are"),
